@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proctor: watch a job, keep an exact account of what it used.
+ *
+ *     proctor_monitor_new(&m, &err); proctor_monitor_watch_pid(m, getpid(), 0, &err);
+ *     proctor_monitor_set(m, "interval", "100ms", &err); proctor_monitor_start(m, &err);
+ *     ... proctor_monitor_stop(m, &err); proctor_monitor_total(m, "cpu.time", &seconds); ...
+ *
+ * Functions return 0 or -errno. Those that a user can make fail take an error last, which may be
+ * NULL. Nothing here prints, exits, or installs a signal handler. A monitor may be used by one
+ * thread at a time unless a function says otherwise. In a forked child a handle is dead: calls
+ * give -ECHILD, and freeing it frees memory and nothing else. */
+#ifndef PROCTOR_PROCTOR_H
+#define PROCTOR_PROCTOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PROCTOR_API __attribute__((visibility("default")))
+
+struct proctor_error {
+    int code; /* errno */
+    char message[256];
+};
+struct proctor_monitor;
+struct proctor_snapshot;
+
+/* Flags of proctor_monitor_watch_pid. */
+#define PROCTOR_NO_CHILDREN 1u /* the process alone, own times without reaped children */
+
+PROCTOR_API const char *proctor_version(void);
+
+/* A monitor that watches nothing yet. The caller frees it. */
+PROCTOR_API int proctor_monitor_new(struct proctor_monitor **ret_monitor,
+                                    struct proctor_error *err);
+/* Stops it where it runs, then frees it. NULL is allowed. */
+PROCTOR_API void proctor_monitor_free(struct proctor_monitor *m);
+
+/* Watch this process and its descendants. -ESRCH where there is none. */
+PROCTOR_API int proctor_monitor_watch_pid(struct proctor_monitor *m, pid_t pid, unsigned flags,
+                                          struct proctor_error *err);
+/* Any option of `proctor attach` by its long name without dashes: "interval", "csv", "select"...
+ * Flags take "true". Before start or the first collect. */
+PROCTOR_API int proctor_monitor_set(struct proctor_monitor *m, const char *option,
+                                    const char *value, struct proctor_error *err);
+
+/* Called with each snapshot, from the thread that samples; the snapshot is valid during the call.
+ * The callback must not call into the monitor. Before start. */
+typedef void proctor_sample_fn(const struct proctor_snapshot *snapshot, void *data);
+PROCTOR_API int proctor_monitor_on_sample(struct proctor_monitor *m, proctor_sample_fn *fn,
+                                          void *data);
+
+/* Samples from a thread of its own until stop. */
+PROCTOR_API int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err);
+/* Takes one sample now, in the calling thread, without a thread of its own; not while started. */
+PROCTOR_API int proctor_monitor_collect(struct proctor_monitor *m, struct proctor_error *err);
+/* Takes the last sample and ends the record. A second call does nothing. */
+PROCTOR_API int proctor_monitor_stop(struct proctor_monitor *m, struct proctor_error *err);
+
+/* After stop: a counter's total or a gauge's peak. -ENOENT unknown key, -ENODATA absent. */
+PROCTOR_API int proctor_monitor_total(struct proctor_monitor *m, const char *key, double *ret);
+PROCTOR_API int proctor_monitor_peak(struct proctor_monitor *m, const char *key, double *ret);
+/* After stop: the summary as JSON, owned by the monitor; NULL where there is none. */
+PROCTOR_API const char *proctor_monitor_summary_json(struct proctor_monitor *m);
+
+/* The job's value by key in this snapshot. -ENOENT unknown key, -ENODATA absent: never 0. */
+PROCTOR_API int proctor_snapshot_value(const struct proctor_snapshot *s, const char *key,
+                                       double *ret);
+/* What is to be said about the value, as "lower bound"; NULL where nothing is. */
+PROCTOR_API const char *proctor_snapshot_mark(const struct proctor_snapshot *s, const char *key);
+PROCTOR_API double proctor_snapshot_elapsed(const struct proctor_snapshot *s);  /* seconds */
+PROCTOR_API double proctor_snapshot_interval(const struct proctor_snapshot *s); /* seconds */
+PROCTOR_API int64_t proctor_snapshot_time(const struct proctor_snapshot *s);    /* Unix ns */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `proctor metrics` and `proctor config`: what there is, and what is set. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "util/json.h"
+
+static void print_json(void)
+{
+    struct pr_buf out = {0};
+    struct pr_json j = {.out = &out, .indent = 2};
+    pr_json_open(&j, '[');
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        const struct pr_metric *m = &pr_metrics[id];
+        const char *const fields[][2] = {{"key", m->key},
+                                         {"unit", pr_units_name(m->unit)},
+                                         {"kind", pr_metric_kind_name(m->kind)},
+                                         {"scope", pr_metric_scope_name(m->scope)},
+                                         {"source", m->from},
+                                         {"meaning", m->help}};
+        pr_json_open(&j, '{');
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+            pr_json_key(&j, fields[i][0]);
+            pr_json_string(&j, fields[i][1]);
+        }
+        pr_json_close(&j, '}');
+    }
+    pr_json_close(&j, ']');
+    puts(pr_buf_text(&out));
+    pr_buf_done(&out);
+}
+
+static void print_table(void)
+{
+    printf("%-17s %-16s %-8s %-13s %s\n", "KEY", "UNIT", "KIND", "SCOPE", "MEANING (SOURCE)");
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        const struct pr_metric *m = &pr_metrics[id];
+        printf("%-17s %-16s %-8s %-13s %s (%s%s)\n", m->key, pr_units_name(m->unit),
+               pr_metric_kind_name(m->kind), pr_metric_scope_name(m->scope), m->help, m->from,
+               m->needs & READ_LATER ? "; not in this version" : "");
+    }
+}
+
+/* Parses a command that takes options and no operands; true to go on, else *ret_status. */
+static bool begin(const char *name, int argc, char **argv, struct pr_config *c, int *ret_status)
+{
+    const struct pr_command *command = pr_command_find(name);
+    bool help = false;
+    *ret_status = EXIT_USAGE;
+    int first = pr_config_init(c) < 0 ? -1 : pr_cli_parse(command, argc, argv, c, &help);
+    if (help) {
+        pr_cli_help(command);
+        *ret_status = 0;
+        return false;
+    }
+    if (first > 0 && first < argc && argv[first]) {
+        pr_complain("%s: '%s' is too much: it takes no operands", name, argv[first]);
+        return false;
+    }
+    return first > 0;
+}
+
+int pr_main_metrics(int argc, char **argv)
+{
+    struct pr_config c;
+    int status;
+    if (begin("metrics", argc, argv, &c, &status)) {
+        if (c.json)
+            print_json();
+        else
+            print_table();
+        status = 0;
+    }
+    pr_config_done(&c);
+    return status;
+}
+
+int pr_main_config(int argc, char **argv)
+{
+    struct pr_config c;
+    struct proctor_error err;
+    char path[4096];
+    int status;
+    if (!begin("config", argc, argv, &c, &status)) {
+        pr_config_done(&c);
+        return status;
+    }
+    if (pr_config_environment(&c, CMD_RUN | CMD_ATTACH | CMD_SYSTEM, &err) < 0) {
+        pr_complain("config: %s", err.message);
+        pr_config_done(&c);
+        return EXIT_USAGE;
+    }
+    if (pr_config_path(path, sizeof path))
+        printf("# config file: %s\n", path);
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        const struct pr_option *o = &pr_options[id];
+        if (!(o->commands & (CMD_RUN | CMD_ATTACH | CMD_SYSTEM)))
+            continue;
+        const char *value = c.text[id] ? c.text[id] : o->type == TYPE_FLAG ? "false" : "";
+        printf("%-16s = %-12s # %s\n", o->name, value,
+               pr_origin_name((enum pr_origin)c.origin[id]));
+    }
+    pr_config_done(&c);
+    return 0;
+}

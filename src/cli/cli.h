@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands share. */
+#pragma once
+#include "core/config.h"
+#include "lib/monitor.h"
+
+enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127, EXIT_USAGE = 2 };
+
+struct pr_command {
+    const char *name, *args, *help;
+    unsigned bit;                       /* CMD_, whose options it takes; 0 for none */
+    int (*main)(int argc, char **argv); /* argv[0] is the command's name; returns the exit status */
+    const char *later;                  /* the part that this version lacks, where main is NULL */
+};
+
+extern const struct pr_command pr_commands[];
+const struct pr_command *pr_command_find(const char *name);
+
+/* "proctor: " and the message on standard error, made safe, in one write. */
+void pr_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Config file, variables and options into c. Returns the index of the first operand, or -1 after a
+ * complaint. For `run` options end at the first operand. Help is asked for: *ret_help. */
+int pr_cli_parse(const struct pr_command *command, int argc, char **argv, struct pr_config *c,
+                 bool *ret_help);
+void pr_cli_help(const struct pr_command *command);
+
+int pr_main_run(int argc, char **argv);
+int pr_main_attach(int argc, char **argv);
+int pr_main_metrics(int argc, char **argv);
+int pr_main_config(int argc, char **argv);
+
+/* --- for the recording commands ----------------------------------------------------------------
+ */
+
+struct pr_summary_file {
+    int fd;                           /* -1 where none was asked for */
+    char path[4096], temporary[4200]; /* temporary is empty where the file is written directly */
+};
+
+/* Opens what --summary names, so that a failure is known before the job starts. */
+int pr_summary_file_open(struct pr_summary_file *f, const char *path, struct proctor_error *err);
+/* Gives up: the temporary file goes. */
+void pr_summary_file_cancel(struct pr_summary_file *f);
+/* The summary to standard error and to the file, once the monitor has stopped. */
+void pr_finish(struct proctor_monitor *m, struct pr_summary_file *f);
+/* Signals that end a recording or are handed on, blocked and readable from the result; -errno. */
+int pr_signals_open(const sigset_t *set);

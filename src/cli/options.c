@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command lines against the option table, and --help out of it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+/* Where a flag's value is not written. */
+static const char *const ON = "true";
+
+struct line {
+    const struct pr_command *command;
+    int argc;
+    char **argv;
+    int at; /* the next word */
+    struct pr_config *config;
+    bool help;
+};
+
+static enum pr_option_id find_letter(char letter)
+{
+    for (int id = 0; id < OPTION_COUNT; id++)
+        if (letter && pr_options[id].letter == letter)
+            return (enum pr_option_id)id;
+    return OPTION_COUNT;
+}
+
+/* Sets the option; `value` is what was written behind '=' or the letter, or NULL. */
+static bool apply(struct line *l, enum pr_option_id id, const char *written, const char *value)
+{
+    struct proctor_error err;
+    const struct pr_option *o = id == OPTION_COUNT ? NULL : &pr_options[id];
+    const char *command = l->command->name;
+    if (!o || !(o->commands & l->command->bit)) {
+        pr_complain("%s: there is no option %s; `proctor %s --help` lists them", command, written,
+                    command);
+        return false;
+    }
+    if (!o->arg && value) {
+        pr_complain("%s: --%s takes no value", command, o->name);
+        return false;
+    }
+    if (!value && (!o->arg || o->optional_arg))
+        value = ON;
+    if (!value && l->at < l->argc)
+        value = l->argv[l->at++];
+    if (!value) {
+        pr_complain("%s: %s needs a value: %s", command, written, o->arg);
+        return false;
+    }
+    if (pr_config_set(l->config, id, value, ORIGIN_OPTION, written, &err) < 0) {
+        pr_complain("%s: %s", command, err.message);
+        return false;
+    }
+    return true;
+}
+
+static bool long_option(struct line *l, const char *word)
+{
+    char written[64];
+    const char *equals = strchr(word, '=');
+    size_t n = equals ? (size_t)(equals - word) : strlen(word);
+    snprintf(written, sizeof written, "%.*s", (int)n, word);
+    if (strcmp(written, "--help") == 0)
+        return l->help = true;
+    return apply(l, pr_option_find(written + 2), written, equals ? equals + 1 : NULL);
+}
+
+/* -i1s, -i 1s, -qv */
+static bool short_options(struct line *l, const char *word)
+{
+    for (const char *p = word + 1; *p; p++) {
+        char written[3] = {'-', *p, '\0'};
+        enum pr_option_id id = find_letter(*p);
+        if (*p == 'h' && id == OPTION_COUNT)
+            return l->help = true;
+        bool takes_rest = id != OPTION_COUNT && pr_options[id].arg && p[1];
+        if (!apply(l, id, written, takes_rest ? p + 1 : NULL))
+            return false;
+        if (takes_rest)
+            break;
+    }
+    return true;
+}
+
+/* Operands are moved to the front, in their order, except for run: there the first ends it all. */
+static int parse_words(struct line *l)
+{
+    int operands = 1;
+    bool run = l->command->bit == CMD_RUN;
+    for (l->at = 1; l->at < l->argc && !l->help;) {
+        char *word = l->argv[l->at++];
+        if (strcmp(word, "--") == 0) {
+            if (run)
+                return l->at;
+            while (l->at < l->argc)
+                l->argv[operands++] = l->argv[l->at++];
+            break;
+        }
+        if (word[0] != '-' || !word[1]) {
+            if (run)
+                return l->at - 1;
+            l->argv[operands++] = word;
+        } else if (!(word[1] == '-' ? long_option(l, word) : short_options(l, word))) {
+            return -1;
+        }
+    }
+    if (run)
+        return l->argc;
+    l->argv[operands] = NULL;
+    return 1;
+}
+
+int pr_cli_parse(const struct pr_command *command, int argc, char **argv, struct pr_config *c,
+                 bool *ret_help)
+{
+    struct proctor_error err;
+    struct line line = {.command = command, .argc = argc, .argv = argv, .config = c};
+    int first = parse_words(&line);
+    *ret_help = line.help;
+    if (line.help)
+        return first;
+    /* Lower origins do not touch what the command line has set. */
+    if (first > 0 && pr_config_environment(c, command->bit, &err) < 0) {
+        pr_complain("%s: %s", command->name, err.message);
+        return -1;
+    }
+    return first;
+}
+
+static void wrapped(const char *text, int indent, int width)
+{
+    int column = indent;
+    for (const char *p = text; *p;) {
+        int n = (int)strcspn(p, " ");
+        if (column > indent && column + 1 + n > width) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        } else if (column > indent) {
+            putchar(' ');
+            column++;
+        }
+        printf("%.*s", n, p);
+        column += n;
+        p += n + (p[n] == ' ');
+    }
+    putchar('\n');
+}
+
+static void help_option(const struct pr_option *o)
+{
+    char left[64];
+    int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
+                      : snprintf(left, sizeof left, "      --%s", o->name);
+    if (o->arg)
+        snprintf(left + n, sizeof left - (size_t)n, o->optional_arg ? "[=%s]" : " %s", o->arg);
+    printf("%-30s", left);
+    if (strlen(left) >= 30)
+        printf("\n%30s", "");
+    char text[512];
+    snprintf(text, sizeof text, "%s%s%s%s%s", o->help, o->preset ? " [" : "",
+             o->preset ? o->preset : "", o->preset ? "]" : "",
+             o->later && !o->later_choices ? " (not in this version)" : "");
+    wrapped(text, 30, 100);
+}
+
+void pr_cli_help(const struct pr_command *command)
+{
+    printf("usage: proctor %s %s\n\n", command->name, command->args);
+    printf("  ");
+    wrapped(command->help, 2, 100);
+    if (command->bit)
+        puts("");
+    for (int id = 0; id < OPTION_COUNT; id++)
+        if (pr_options[id].commands & command->bit)
+            help_option(&pr_options[id]);
+    if (command->bit & (CMD_RUN | CMD_ATTACH))
+        puts("\nAn option is also a PROCTOR_ variable (PROCTOR_INTERVAL=100ms) and a line in the "
+             "config\nfile (interval = 100ms); `proctor config` shows what is in force.");
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/outside.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/stat_line.h"
+#include "util/fs.h"
+#include "util/scan.h"
+
+void pr_outside_plug_holes(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+            return;
+}
+
+static void add_fd(struct pr_outside *o, int fd)
+{
+    int *fds = realloc(o->fds, (o->fd_count + 1) * sizeof *fds);
+    if (!fds)
+        return; /* one descriptor more stays open */
+    o->fds = fds;
+    fds[o->fd_count++] = fd;
+}
+
+static void look_at_fds(struct pr_outside *o)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir))) {
+        int fd = atoi(entry->d_name);
+        if (fd > 2 && fd != dirfd(dir))
+            add_fd(o, fd);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void look_at_children(struct pr_outside *o)
+{
+    char *text = NULL, path[64];
+    size_t len;
+    uint64_t pid;
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    if (pr_fs_slurp(AT_FDCWD, path, &text, &len) < 0)
+        return;
+    struct pr_scan s = pr_scan_of(text, len);
+    while (pr_scan_u64(&s, &pid)) {
+        pid_t *children = realloc(o->children, (o->child_count + 1) * sizeof *children);
+        if (!children)
+            break;
+        o->children = children;
+        children[o->child_count++] = (pid_t)pid;
+    }
+    free(text);
+}
+
+void pr_outside_look(struct pr_outside *o)
+{
+    look_at_fds(o);
+    look_at_children(o);
+}
+
+void pr_outside_let_go(struct pr_outside *o)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; fd <= STDOUT_FILENO; fd++)
+        if (null < 0 || dup3(null, fd, O_CLOEXEC) < 0)
+            close(fd);
+    if (null >= 0)
+        close(null);
+    for (size_t i = 0; i < o->fd_count; i++)
+        close(o->fds[i]);
+    o->fd_count = 0;
+}
+
+char **pr_outside_environment(const char *run_id)
+{
+    size_t count = 0, kept = 0;
+    while (environ[count])
+        count++;
+    char **result = calloc(count + 2, sizeof *result);
+    if (!result || asprintf(&result[kept++], "PROCTOR_RUN_ID=%s", run_id) < 0) {
+        free(result);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], "PROCTOR_", 8) != 0 ||
+            strncmp(environ[i], "PROCTOR_HOME=", 13) == 0)
+            result[kept++] = environ[i];
+    return result;
+}
+
+int pr_outside_raise_limit(void)
+{
+    struct rlimit limit;
+    const int most = 6000, spare = 64;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 0;
+    if (limit.rlim_cur < limit.rlim_max) {
+        struct rlimit raised = {limit.rlim_max, limit.rlim_max};
+        if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+            limit = raised;
+    }
+    if (limit.rlim_cur > (rlim_t)(most + spare))
+        return most;
+    return limit.rlim_cur > spare ? (int)limit.rlim_cur - spare : 1;
+}
+
+int pr_outside_check_root(const struct pr_host *host, pid_t pid, struct proctor_error *err)
+{
+    char path[32], text[1024];
+    struct pr_stat_line here, there;
+    if (!host->foreign)
+        return 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    ssize_t n = pr_fs_read(AT_FDCWD, path, text, sizeof text);
+    bool same = n > 0 && pr_stat_line_parse(text, (size_t)n, &here);
+    n = pr_fs_read(host->proc, path + strlen("/proc/"), text, sizeof text);
+    same =
+        same && n > 0 && pr_stat_line_parse(text, (size_t)n, &there) && here.start == there.start;
+    return same ? 0
+                : pr_error(err, EINVAL,
+                           "--root: its /proc does not show the processes started here; use it "
+                           "with attach, or share the host's pid namespace");
+}
+
+void pr_outside_die_of(int sig)
+{
+    sigset_t one;
+    struct rlimit none = {0, 0};
+    if (getpid() == 1)
+        return;
+    setrlimit(RLIMIT_CORE, &none);
+    prctl(PR_SET_DUMPABLE, 0); /* a core pattern that is a pipe does not ask for the limit */
+    signal(sig, SIG_DFL);
+    sigemptyset(&one);
+    sigaddset(&one, sig);
+    kill(getpid(), sig);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+}
+
+void pr_outside_done(struct pr_outside *o, char **environment)
+{
+    if (environment)
+        free(environment[0]);
+    free(environment);
+    free(o->fds);
+    free(o->children);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `proctor run`: a wrapper that the job does not notice.
+ *
+ * The job is forked first and held, while we are small and before anything is loaded; it is let go
+ * when all outputs are open. We become its subreaper, so that whoever it orphans comes to us and
+ * their account with them. */
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/outside.h"
+#include "target/spawn.h"
+#include "util/clock.h"
+
+struct run {
+    struct proctor_monitor *monitor;
+    struct pr_summary_file summary;
+    struct pr_spawn spawn;
+    struct pr_outside outside;
+    sigset_t watched; /* signals that we read instead of obeying */
+    int signals;
+    bool ended;         /* the job itself */
+    bool childless;     /* nobody is left to wait for */
+    int64_t stopped_at; /* boot time, 0 while it runs */
+    int stop_signal;
+};
+
+/* --- what became of children ------------------------------------------------------------------ */
+
+static double time_of(struct timeval t)
+{
+    return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
+}
+
+static void account(struct run *r, pid_t pid, const struct rusage *u)
+{
+    double usage[METRIC_COUNT];
+    for (int id = 0; id < METRIC_COUNT; id++)
+        usage[id] = NAN;
+    usage[METRIC_CPU_USER] = time_of(u->ru_utime);
+    usage[METRIC_CPU_SYSTEM] = time_of(u->ru_stime);
+    usage[METRIC_CPU_TIME] = usage[METRIC_CPU_USER] + usage[METRIC_CPU_SYSTEM];
+    usage[METRIC_FAULTS_MINOR] = (double)u->ru_minflt;
+    usage[METRIC_FAULTS_MAJOR] = (double)u->ru_majflt;
+    usage[METRIC_CTX_VOLUNTARY] = (double)u->ru_nvcsw;
+    usage[METRIC_CTX_INVOLUNTARY] = (double)u->ru_nivcsw;
+    pr_session_reaped(&r->monitor->session, pid, usage, (double)u->ru_maxrss * 1024);
+}
+
+static bool is_stranger(const struct run *r, pid_t pid)
+{
+    for (size_t i = 0; i < r->outside.child_count; i++)
+        if (r->outside.children[i] == pid)
+            return true;
+    return false;
+}
+
+static void note_gap(struct run *r)
+{
+    struct pr_session *s = &r->monitor->session;
+    int64_t now = pr_clock_boot();
+    if (!r->stopped_at)
+        return;
+    pr_event_add(&s->events, EVENT_GAP, pr_session_elapsed(s, r->stopped_at),
+                 pr_seconds(now - r->stopped_at), "the job was stopped by SIG%s",
+                 sigabbrev_np(r->stop_signal));
+    r->stopped_at = 0;
+}
+
+/* The terminal stopped the job: whoever waits for us must see us stopped, too. */
+static void stop_too(int sig)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, sig);
+    kill(getpid(), sig);
+    sigprocmask(SIG_UNBLOCK, &one, NULL); /* here we stop, until SIGCONT */
+    sigprocmask(SIG_BLOCK, &one, NULL);
+}
+
+static void job_changed(struct run *r, int status)
+{
+    if (WIFSTOPPED(status)) {
+        int sig = r->stop_signal = WSTOPSIG(status);
+        r->stopped_at = pr_clock_boot();
+        if (sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU)
+            stop_too(sig);
+        return;
+    }
+    note_gap(r);
+    if (WIFCONTINUED(status))
+        return;
+    r->ended = true;
+    struct pr_facts *facts = &r->monitor->facts;
+    if (WIFSIGNALED(status))
+        facts->exit_signal = WTERMSIG(status);
+    else
+        facts->exit_code = WEXITSTATUS(status);
+}
+
+static void reap(struct run *r)
+{
+    for (;;) {
+        struct rusage usage;
+        int status;
+        pid_t pid = wait4(-1, &status, WNOHANG | WUNTRACED | WCONTINUED | __WALL, &usage);
+        if (pid < 0 && errno == EINTR)
+            continue;
+        r->childless = pid < 0;
+        if (pid <= 0)
+            return;
+        if (pid == r->spawn.pid)
+            job_changed(r, status);
+        if ((WIFEXITED(status) || WIFSIGNALED(status)) && !is_stranger(r, pid))
+            account(r, pid, &usage);
+    }
+}
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+static void watch_signals(struct run *r)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
+                                 SIGTRAP, SIGSYS, SIGKILL, SIGSTOP};
+    struct sigaction action;
+    sigfillset(&r->watched);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&r->watched, faults[i]);
+    sigprocmask(SIG_BLOCK, &r->watched, &r->spawn.mask);
+    sigaction(SIGCHLD, NULL, &action);
+    r->spawn.chld_ignored = action.sa_handler == SIG_IGN;
+    sigaction(SIGPIPE, NULL, &action);
+    r->spawn.pipe_ignored = action.sa_handler == SIG_IGN;
+    /* Ignored, it would make the kernel reap in our place and throw the account away. */
+    signal(SIGCHLD, SIG_DFL);
+}
+
+/* After the fork, so that the job keeps what was ignored: an ignored signal never becomes readable,
+ * and could not be handed on. */
+static void obey_nothing(const struct run *r)
+{
+    for (int sig = 1; sig < NSIG; sig++)
+        if (sigismember(&r->watched, sig) == 1 && sig != SIGTTIN && sig != SIGTTOU)
+            signal(sig, SIG_DFL);
+}
+
+static void hand_on(struct run *r)
+{
+    struct signalfd_siginfo info;
+    while (read(r->signals, &info, sizeof info) == sizeof info) {
+        int sig = (int)info.ssi_signo;
+        if (sig == SIGCHLD || r->ended || (pid_t)info.ssi_pid == getpid())
+            continue; /* our own: SIGPIPE of an output that was closed */
+        /* From the terminal (SI_KERNEL) it has reached the job already: same process group. */
+        if (info.ssi_code <= 0)
+            kill(r->spawn.pid, sig);
+    }
+}
+
+/* --- the run ---------------------------------------------------------------------------------- */
+
+static bool is_over(const struct run *r)
+{
+    return r->ended &&
+           (!r->monitor->config.wait_tree || r->childless || pr_session_over(&r->monitor->session));
+}
+
+static void watch(struct run *r)
+{
+    struct pr_session *s = &r->monitor->session;
+    struct pollfd wait[] = {{.fd = r->signals, .events = POLLIN},
+                            {.fd = s->timer, .events = POLLIN}};
+    reap(r);
+    pr_session_tick(s);
+    while (!is_over(r)) {
+        if (poll(wait, 2, -1) < 0 && errno != EINTR)
+            break;
+        hand_on(r);
+        reap(r);
+        if (!is_over(r) && wait[1].revents) {
+            pr_session_due(s);
+            pr_session_tick(s);
+        }
+    }
+    note_gap(r);
+    s->gone = true;
+}
+
+static int exec_failed(struct run *r, int code)
+{
+    pr_summary_file_cancel(&r->summary);
+    pr_complain("run: cannot start '%s': %s", r->spawn.argv[0], strerror(code));
+    return code == ENOENT || code == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
+static int prepare(struct run *r, struct proctor_error *err)
+{
+    struct proctor_monitor *m = r->monitor;
+    bool subreaper = strcmp(m->config.exact, "none") != 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    m->facts.way = subreaper ? WAY_RUN : WAY_RUN_NO_SUBREAPER;
+    m->tree = (struct pr_tree_setting){.root = r->spawn.pid,
+                                       .fresh = true,
+                                       .self = getpid(),
+                                       .adopter = getpid(),
+                                       .strangers = r->outside.children,
+                                       .stranger_count = r->outside.child_count};
+    m->watching = true;
+    m->hold_limit = pr_outside_raise_limit();
+    int code = pr_summary_file_open(&r->summary, m->config.summary, err);
+    if (code == 0)
+        code = pr_monitor_prepare(m, err);
+    if (code == 0)
+        code = pr_outside_check_root(&m->session.host, r->spawn.pid, err);
+    if (code == 0 && (r->signals = pr_signals_open(&r->watched)) < 0)
+        code = pr_error(err, -r->signals, "cannot read signals: %s", strerror(-r->signals));
+    if (code == 0 && (code = pr_session_begin(&m->session)) < 0)
+        code = pr_error(err, -code, "cannot make a timer: %s", strerror(-code));
+    return code;
+}
+
+static int finish(struct run *r)
+{
+    struct proctor_monitor *m = r->monitor;
+    proctor_monitor_stop(m, NULL);
+    pr_finish(m, &r->summary);
+    if (m->config.strict && m->session.events.problems)
+        return EXIT_OWN_FAILURE;
+    if (m->facts.exit_signal > 0)
+        pr_outside_die_of(m->facts.exit_signal);
+    return m->facts.exit_signal > 0 ? 128 + m->facts.exit_signal : m->facts.exit_code;
+}
+
+static int start(struct run *r, char **argv)
+{
+    struct proctor_error err;
+    struct proctor_monitor *m = r->monitor;
+    char id[64];
+    watch_signals(r);
+    pr_outside_look(&r->outside);
+    pr_session_name(m->config.run_id, id, sizeof id);
+    pr_config_set(&m->config, OPTION_RUN_ID, id, ORIGIN_OPTION, "--run-id", NULL);
+    r->spawn.argv = argv;
+    r->spawn.envp = pr_outside_environment(id);
+    int code = r->spawn.envp ? pr_spawn_hold(&r->spawn) : -ENOMEM;
+    if (code < 0) {
+        pr_complain("run: cannot fork: %s", strerror(-code));
+        return EXIT_OWN_FAILURE;
+    }
+    obey_nothing(r);
+    if (prepare(r, &err) < 0) {
+        pr_spawn_cancel(&r->spawn);
+        pr_summary_file_cancel(&r->summary);
+        pr_complain("run: %s", err.message);
+        return EXIT_OWN_FAILURE;
+    }
+    pr_outside_let_go(&r->outside);
+    code = pr_spawn_release(&r->spawn);
+    if (code < 0)
+        return exec_failed(r, -code);
+    watch(r);
+    return finish(r);
+}
+
+static void say(const char *text, void *data)
+{
+    (void)data;
+    pr_complain("%s", text);
+}
+
+int pr_main_run(int argc, char **argv)
+{
+    struct run r = {.signals = -1, .summary.fd = -1};
+    bool help = false;
+    const struct pr_command *command = pr_command_find("run");
+    int status = EXIT_OWN_FAILURE;
+    pr_outside_plug_holes();
+    if (proctor_monitor_new(&r.monitor, NULL) < 0)
+        return status;
+    r.monitor->outside = true;
+    r.monitor->say = say;
+    int first = pr_cli_parse(command, argc, argv, &r.monitor->config, &help);
+    if (help) {
+        pr_cli_help(command);
+        status = 0;
+    } else if (first > 0 && first >= argc) {
+        pr_complain("run: a command is missing: proctor run [OPTIONS] [--] COMMAND [ARG...]");
+    } else if (first > 0) {
+        r.monitor->facts.argv = argv + first;
+        status = start(&r, argv + first);
+    }
+    proctor_monitor_free(r.monitor);
+    if (r.signals >= 0)
+        close(r.signals);
+    pr_outside_done(&r.outside, r.spawn.envp);
+    return status;
+}

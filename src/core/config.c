@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/select.h"
+#include "util/fs.h"
+#include "util/scan.h"
+#include "util/units.h"
+
+const struct pr_option pr_options[OPTION_COUNT] = {
+#define FIELD(kind, member) .type = TYPE_##kind, .field = offsetof(struct pr_config, member)
+#define OPTION(id, ...)     [OPTION_##id] = {__VA_ARGS__},
+#include "core/options.def"
+#undef OPTION
+#undef FIELD
+};
+
+static void *field(struct pr_config *c, enum pr_option_id id)
+{
+    return (char *)c + pr_options[id].field;
+}
+
+static bool is_list(enum pr_option_type type)
+{
+    return type == TYPE_LIST || type == TYPE_LABELS || type == TYPE_KEYS;
+}
+
+static void list_clear(struct pr_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i]);
+    free(list->items);
+    *list = (struct pr_list){0};
+}
+
+static bool list_add(struct pr_list *list, const char *item, size_t len)
+{
+    char **items = realloc(list->items, (list->count + 1) * sizeof *items);
+    if (!items)
+        return false;
+    list->items = items;
+    items[list->count] = strndup(item, len);
+    return items[list->count] && ++list->count;
+}
+
+/* --- reading one value ------------------------------------------------------------------------ */
+
+static bool word_in(const char *words, const char *word)
+{
+    struct pr_scan s = pr_scan_of(words, strlen(words)), w;
+    while (pr_scan_word(&s, &w))
+        if (pr_scan_equals(w, word))
+            return true;
+    return false;
+}
+
+static int set_flag(bool *ret, const char *value, const char *what, struct proctor_error *err)
+{
+    static const char *const yes = "true yes on 1", *const no = "false no off 0";
+    if (!word_in(yes, value) && !word_in(no, value))
+        return pr_error(err, EINVAL, "%s: '%s' is neither true nor false", what, value);
+    *ret = word_in(yes, value);
+    return 0;
+}
+
+static int set_number(const struct pr_option *o, double *ret, const char *value, const char *what,
+                      struct proctor_error *err)
+{
+    static const struct {
+        bool (*parse)(const char *, double *);
+        const char *noun, *example;
+    } readers[] = {
+        [TYPE_DURATION] = {pr_units_parse_duration, "a duration", "100ms, 0.5, 2s, 5m or 1h"},
+        [TYPE_SIZE] = {pr_units_parse_size, "a size", "512M, 64GiB or a number of bytes"},
+        [TYPE_NUMBER] = {pr_units_parse_number, "a number", "4 or 2.5"},
+        [TYPE_PERCENT] = {pr_units_parse_percent, "a percentage", "1% or 0.5%"},
+        [TYPE_COUNT] = {pr_units_parse_number, "a whole number", "1 or 10"},
+    };
+    double v;
+    if (!readers[o->type].parse(value, &v) || (o->type == TYPE_COUNT && v != floor(v)))
+        return pr_error(err, EINVAL, "%s: '%s' is not %s; write it as %s", what, value,
+                        readers[o->type].noun, readers[o->type].example);
+    if (v < o->min)
+        return pr_error(err, EINVAL, "%s: '%s' is too small; the least is %s", what, value,
+                        o->min_text);
+    /* Nobody means more than this, and clocks in nanoseconds would overflow. */
+    if (o->type == TYPE_DURATION && v > 3e8)
+        return pr_error(err, EINVAL, "%s: '%s' is more than nine years", what, value);
+    if (o->type == TYPE_COUNT && v > 1e6)
+        return pr_error(err, EINVAL, "%s: '%s' is too large; the most is 1000000", what, value);
+    *ret = v;
+    return 0;
+}
+
+static int check_choice(const struct pr_option *o, const char *value, const char *what,
+                        struct proctor_error *err)
+{
+    if (!word_in(o->choices, value))
+        return pr_error(err, EINVAL, "%s: '%s' is not one of: %s", what, value, o->choices);
+    if (o->later_choices && word_in(o->later_choices, value))
+        return pr_error(err, ENOTSUP, "%s: '%s': this version does not have %s yet", what, value,
+                        o->later);
+    return 0;
+}
+
+static int check_text(const struct pr_option *o, const char *value, const char *what,
+                      struct proctor_error *err)
+{
+    if (o->type == TYPE_CHOICE)
+        return check_choice(o, value, what, err);
+    if (o->later)
+        return pr_error(err, ENOTSUP, "%s: this version does not have %s yet", what, o->later);
+    if (!*value)
+        return pr_error(err, EINVAL, "%s: the value is empty; it takes %s", what, o->arg);
+    const char *equals = strchr(value, '=');
+    if (o->type == TYPE_LABELS && (!equals || equals == value))
+        return pr_error(err, EINVAL, "%s: '%s' is not KEY=VALUE", what, value);
+    return o->type == TYPE_KEYS ? pr_select_check(value, what, err) : 0;
+}
+
+/* Sources below the command line may hold several items in one text. */
+static bool add_items(struct pr_list *list, const struct pr_option *o, const char *value,
+                      enum pr_origin origin)
+{
+    if (origin == ORIGIN_OPTION && o->type != TYPE_KEYS)
+        return list_add(list, value, strlen(value));
+    for (const char *p = value; *p;) {
+        size_t n = strcspn(p, ",");
+        if (n && !list_add(list, p, n))
+            return false;
+        p += n + (p[n] == ',');
+    }
+    return true;
+}
+
+static bool keep_text(struct pr_config *c, enum pr_option_id id, const char *value, bool append)
+{
+    char *text = NULL;
+    if (append && c->text[id]) {
+        if (asprintf(&text, "%s,%s", c->text[id], value) < 0)
+            return false;
+    } else if (!(text = strdup(value))) {
+        return false;
+    }
+    free(c->text[id]);
+    c->text[id] = text;
+    return true;
+}
+
+int pr_config_set(struct pr_config *c, enum pr_option_id id, const char *value,
+                  enum pr_origin origin, const char *what, struct proctor_error *err)
+{
+    const struct pr_option *o = &pr_options[id];
+    int r = 0;
+    if (origin < c->origin[id])
+        return 0;
+    bool again = origin == c->origin[id];
+    if (o->type == TYPE_FLAG) {
+        bool on = false;
+        r = set_flag(&on, value, what, err);
+        if (r == 0 && on && o->later)
+            r = check_text(o, value, what, err);
+        if (r == 0)
+            *(bool *)field(c, id) = on;
+    } else if (o->type <= TYPE_COUNT) {
+        r = set_number(o, field(c, id), value, what, err);
+    } else {
+        r = check_text(o, value, what, err);
+    }
+    if (r < 0)
+        return r;
+    if (is_list(o->type)) {
+        if (!again)
+            list_clear(field(c, id));
+        if (!add_items(field(c, id), o, value, origin))
+            return pr_error(err, ENOMEM, "%s: out of memory", what);
+    }
+    if (!keep_text(c, id, value, is_list(o->type) && again))
+        return pr_error(err, ENOMEM, "%s: out of memory", what);
+    if (o->type == TYPE_TEXT || o->type == TYPE_CHOICE)
+        *(const char **)field(c, id) = c->text[id];
+    c->origin[id] = (uint8_t)origin;
+    return 0;
+}
+
+/* --- where values come from ------------------------------------------------------------------- */
+
+int pr_config_init(struct pr_config *c)
+{
+    *c = (struct pr_config){0};
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        const char *preset = pr_options[id].preset;
+        if (preset &&
+            pr_config_set(c, (enum pr_option_id)id, preset, ORIGIN_DEFAULT, "", NULL) < 0) {
+            pr_config_done(c);
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+void pr_config_done(struct pr_config *c)
+{
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        free(c->text[id]);
+        if (is_list(pr_options[id].type))
+            list_clear(field(c, (enum pr_option_id)id));
+    }
+    *c = (struct pr_config){0};
+}
+
+enum pr_option_id pr_option_find(const char *name)
+{
+    for (int id = 0; id < OPTION_COUNT; id++)
+        if (strcmp(pr_options[id].name, name) == 0)
+            return (enum pr_option_id)id;
+    return OPTION_COUNT;
+}
+
+void pr_option_variable(const struct pr_option *o, char *text, size_t size)
+{
+    int n = snprintf(text, size, "PROCTOR_%s", o->name);
+    for (char *p = text; p < text + n && p < text + size; p++)
+        *p = *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
+}
+
+const char *pr_origin_name(enum pr_origin origin)
+{
+    static const char *const names[] = {"default", "config file", "variable", "option"};
+    return names[origin];
+}
+
+bool pr_config_path(char *text, size_t size)
+{
+    const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    if (base && *base)
+        return snprintf(text, size, "%s/proctor/config", base) < (int)size;
+    return home && *home && snprintf(text, size, "%s/.config/proctor/config", home) < (int)size;
+}
+
+static char *trimmed(char *start, char *end)
+{
+    while (start < end && strchr(" \t\r", *start))
+        start++;
+    while (end > start && strchr(" \t\r", end[-1]))
+        end--;
+    *end = '\0';
+    return start;
+}
+
+/* One line "name = value"; comments and empty lines are fine. */
+static int apply_line(struct pr_config *c, unsigned command, char *line, char *end,
+                      const char *what, struct proctor_error *err)
+{
+    line = trimmed(line, end);
+    if (!*line || *line == '#')
+        return 0;
+    char *equals = strchr(line, '=');
+    if (!equals)
+        return pr_error(err, EINVAL, "%s: '%s' is not NAME = VALUE", what, line);
+    char *value = trimmed(equals + 1, line + strlen(line));
+    char *name = trimmed(line, equals);
+    enum pr_option_id id = pr_option_find(name);
+    if (id == OPTION_COUNT)
+        return pr_error(err, EINVAL, "%s: there is no option '%s'; `proctor config` lists them",
+                        what, name);
+    if (!(pr_options[id].commands & command))
+        return 0;
+    return pr_config_set(c, id, value, ORIGIN_FILE, what, err);
+}
+
+static int apply_file(struct pr_config *c, unsigned command, struct proctor_error *err)
+{
+    char path[4096], what[4200];
+    char *text = NULL;
+    size_t len;
+    /* Absent or unreadable is not an error. */
+    if (!pr_config_path(path, sizeof path) || pr_fs_slurp(AT_FDCWD, path, &text, &len) < 0)
+        return 0;
+    int r = 0, number = 0;
+    for (char *line = text; r == 0 && line < text + len;) {
+        char *end = memchr(line, '\n', (size_t)(text + len - line));
+        end = end ? end : text + len;
+        snprintf(what, sizeof what, "%s:%d", path, ++number);
+        r = apply_line(c, command, line, end, what, err);
+        line = end + 1;
+    }
+    free(text);
+    return r;
+}
+
+int pr_config_environment(struct pr_config *c, unsigned command, struct proctor_error *err)
+{
+    int r = apply_file(c, command, err);
+    for (int id = 0; r == 0 && id < OPTION_COUNT; id++) {
+        char name[64];
+        const struct pr_option *o = &pr_options[id];
+        pr_option_variable(o, name, sizeof name);
+        const char *value = o->no_env || !(o->commands & command) ? NULL : getenv(name);
+        if (value && *value)
+            r = pr_config_set(c, (enum pr_option_id)id, value, ORIGIN_VARIABLE, name, err);
+    }
+    return r;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every setting of a recording, filled from the option table: default, config file, variable,
+ * option, the later over the earlier. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+enum pr_option_id {
+#define OPTION(id, ...) OPTION_##id,
+#include "core/options.def"
+#undef OPTION
+    OPTION_COUNT,
+};
+
+enum pr_command_bit { CMD_RUN = 1, CMD_ATTACH = 2, CMD_SYSTEM = 4, CMD_METRICS = 8 };
+enum pr_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_VARIABLE, ORIGIN_OPTION };
+enum pr_option_type {
+    TYPE_FLAG,
+    TYPE_DURATION,
+    TYPE_SIZE,
+    TYPE_NUMBER,
+    TYPE_PERCENT,
+    TYPE_COUNT,
+    TYPE_TEXT,
+    TYPE_CHOICE,
+    TYPE_LIST,
+    TYPE_LABELS,
+    TYPE_KEYS,
+};
+
+struct pr_list {
+    char **items;
+    size_t count;
+};
+
+struct pr_config {
+    double interval, duration, memory_total, cpu_total, budget, flush_timeout; /* 0 is unset */
+    double average;
+    bool no_children, force, no_record, processes, no_pss, no_gpu, mlflow_join, wait_tree, strict,
+        quiet, verbose, json;
+    /* Texts are borrowed from `text` below. */
+    const char *group, *cgroup, *output, *dialect, *table, *name, *run_id, *node, *exact, *peaks,
+        *summary, *mlflow, *prometheus, *textfile, *otlp, *prefix, *root, *color;
+    struct pr_list csv, jsonl, match, label, report, select;
+    char *text[OPTION_COUNT]; /* as given; lists joined by commas */
+    uint8_t origin[OPTION_COUNT];
+};
+
+struct pr_option {
+    const char *name, *arg, *preset, *choices, *later_choices, *later, *min_text, *help;
+    char letter;
+    enum pr_option_type type;
+    size_t field; /* offset in struct pr_config */
+    double min;
+    unsigned commands; /* CMD_ bits */
+    bool optional_arg, no_env;
+};
+
+extern const struct pr_option pr_options[OPTION_COUNT];
+
+/* All defaults. 0 or -ENOMEM. */
+int pr_config_init(struct pr_config *c);
+void pr_config_done(struct pr_config *c);
+/* The option with this long name, or OPTION_COUNT. */
+enum pr_option_id pr_option_find(const char *name);
+/* Sets one option. `what` is how the user wrote it ("--interval", "PROCTOR_INTERVAL", "file:3") and
+ * begins the message of a failure. An origin below the present one changes nothing. */
+int pr_config_set(struct pr_config *c, enum pr_option_id id, const char *value,
+                  enum pr_origin origin, const char *what, struct proctor_error *err);
+/* Applies the config file and the PROCTOR_* variables that the command takes. */
+int pr_config_environment(struct pr_config *c, unsigned command, struct proctor_error *err);
+/* The variable's name into text: "PROCTOR_NO_PSS". */
+void pr_option_variable(const struct pr_option *o, char *text, size_t size);
+const char *pr_origin_name(enum pr_origin origin);
+/* The config file's path into text; false where there is no home. */
+bool pr_config_path(char *text, size_t size);

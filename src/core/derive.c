@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/derive.h"
+
+#include <math.h>
+
+static void fold_one(const struct pr_entities *set, int id, double *job, unsigned char *marks)
+{
+    bool missing = false;
+    double result = NAN;
+    for (size_t k = 0; k < set->count; k++) {
+        const struct pr_entity *e = set->items[k];
+        double v = e->value[id];
+        if (e->life != LIFE_ALIVE || e->state == 'Z' ||
+            (e->no_mm && pr_metrics[id].unit == UNIT_BYTES))
+            continue;
+        if (isnan(v))
+            missing = true;
+        else if (isnan(result))
+            result = v;
+        else
+            result = pr_metrics[id].fold == FOLD_MAX ? fmax(result, v) : result + v;
+    }
+    job[id] = result;
+    if (missing && !isnan(result) && pr_metrics[id].fold == FOLD_SUM)
+        marks[id] = MARK_LOWER_BOUND;
+}
+
+void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks)
+{
+    for (int id = 0; id < METRIC_COUNT; id++)
+        if (pr_metrics[id].fold != FOLD_NONE && pr_metrics[id].kind != KIND_COUNTER)
+            fold_one(set, id, job, marks);
+}
+
+static double ratio_of(const struct pr_metric *m, const double *value,
+                       const struct pr_limits *limits, unsigned char *mark)
+{
+    double v = value[m->of];
+    if (isnan(v) && m->otherwise && !isnan(value[m->otherwise])) {
+        v = value[m->otherwise];
+        if (mark)
+            *mark = MARK_FROM_RSS;
+    }
+    return v / limits->total[m->per];
+}
+
+void pr_derive(double *value, const double *previous, double dt, const struct pr_limits *limits,
+               unsigned char *marks)
+{
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        const struct pr_metric *m = &pr_metrics[id];
+        if (m->kind == KIND_RATE) {
+            double growth = value[m->of] - previous[m->of];
+            value[id] = dt > 0 ? fmax(0, growth) / dt * m->scale : NAN;
+            if (isnan(growth))
+                value[id] = NAN;
+        } else if (m->kind == KIND_RATIO) {
+            value[id] = ratio_of(m, value, limits, marks ? &marks[id] : NULL);
+        } else if (m->kind == KIND_HIGH_WATER) {
+            value[id] = fmax(value[id], value[m->of]); /* fmax leaves NaN aside */
+        }
+    }
+}

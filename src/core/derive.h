@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From readings to values: members folded into the job, rates, ratios, peaks. All by table. */
+#pragma once
+#include "core/entity.h"
+
+struct pr_limits {
+    double total[LIMIT_COUNT];     /* what ratios are of; NaN where unknown */
+    char source[LIMIT_COUNT][160]; /* where that comes from, in words */
+};
+
+/* Folds the living members' gauges into the job's values; a sum from which a member is missing is
+ * marked as a lower bound. */
+void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks);
+/* Fills the derived metrics of one record. `previous` holds the counters one interval ago; dt is
+ * that interval in seconds, NaN where rates make no sense. */
+void pr_derive(double *value, const double *previous, double dt, const struct pr_limits *limits,
+               unsigned char *marks);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/entity.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void free_all(struct pr_entity **items, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(items[i]);
+    free(items);
+}
+
+void pr_entities_done(struct pr_entities *set)
+{
+    free_all(set->items, set->count);
+    free_all(set->spare, set->spare_count);
+    pr_map_done(&set->by_pid);
+    *set = (struct pr_entities){0};
+}
+
+/* The spare list can take every member there is, so that dropping one never allocates. */
+static bool grow(struct pr_entities *set)
+{
+    if (set->count < set->cap)
+        return true;
+    size_t cap = set->cap ? set->cap * 2 : 32;
+    struct pr_entity **items = realloc(set->items, cap * sizeof *items);
+    if (!items)
+        return false;
+    set->items = items;
+    struct pr_entity **spare = realloc(set->spare, cap * sizeof *spare);
+    if (!spare)
+        return false;
+    set->spare = spare;
+    set->cap = set->spare_cap = cap;
+    return true;
+}
+
+static void blank(struct pr_entity *e, pid_t pid, uint64_t start)
+{
+    *e = (struct pr_entity){.pid = pid, .start = start, .state = '?', .first = true};
+    for (int i = 0; i < SOURCE_COUNT; i++)
+        e->fd[i] = -1;
+    for (int i = 0; i < METRIC_COUNT; i++)
+        e->value[i] = e->previous[i] = NAN;
+}
+
+struct pr_entity *pr_entities_add(struct pr_entities *set, pid_t pid, uint64_t start)
+{
+    if (!grow(set) || !pr_map_reserve(&set->by_pid, set->by_pid.count + 1))
+        return NULL;
+    struct pr_entity *e = set->spare_count ? set->spare[--set->spare_count] : malloc(sizeof *e);
+    if (!e)
+        return NULL;
+    blank(e, pid, start);
+    pr_map_set(&set->by_pid, (uint64_t)pid, (uint64_t)(uintptr_t)e);
+    set->items[set->count++] = e;
+    set->started++;
+    return e;
+}
+
+struct pr_entity *pr_entities_find_any(const struct pr_entities *set, pid_t pid)
+{
+    uint64_t e;
+    if (pid <= 0 || !pr_map_get(&set->by_pid, (uint64_t)pid, &e))
+        return NULL;
+    return (struct pr_entity *)(uintptr_t)e;
+}
+
+struct pr_entity *pr_entities_find(const struct pr_entities *set, pid_t pid)
+{
+    struct pr_entity *e = pr_entities_find_any(set, pid);
+    return e && e->life == LIFE_ALIVE ? e : NULL;
+}
+
+void pr_entities_vanish(struct pr_entities *set, struct pr_entity *e)
+{
+    if (e->life != LIFE_ALIVE)
+        return;
+    e->life = LIFE_VANISHED;
+    set->exited++;
+}
+
+static void recycle(struct pr_entities *set, struct pr_entity *e)
+{
+    if (pr_entities_find_any(set, e->pid) == e)
+        pr_map_remove(&set->by_pid, (uint64_t)e->pid);
+    if (set->spare_count < set->spare_cap)
+        set->spare[set->spare_count++] = e;
+    else
+        free(e);
+}
+
+void pr_entities_sweep(struct pr_entities *set)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        struct pr_entity *e = set->items[i];
+        if (e->life != LIFE_SETTLED)
+            set->items[kept++] = e;
+        else
+            recycle(set, e);
+    }
+    set->count = kept;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who a record is about: a process, named by (pid, start time), with its present values; and the
+ * set of those that belong to the job. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/mean.h"
+#include "core/metric.h"
+#include "util/map.h"
+
+enum pr_source_id {
+#define SOURCE(name) SOURCE_##name,
+#include "core/sources.def"
+#undef SOURCE
+    SOURCE_COUNT,
+};
+
+/* COMM_MAX: the kernel keeps 15 bytes, kernel threads show up to 63. */
+#define COMM_MAX 64
+
+enum pr_life {
+    LIFE_ALIVE,
+    LIFE_VANISHED, /* gone; the ledger still has to learn who took its account over */
+    LIFE_SETTLED,  /* accounted for: drop it */
+};
+
+struct pr_entity {
+    pid_t pid, ppid, pgrp;
+    uint64_t start; /* ticks since boot */
+    char state;     /* as in stat: R S D Z ... */
+    char comm[COMM_MAX];
+    enum pr_life life;
+    bool born_inside;              /* started while we recorded: all it used counts */
+    bool first;                    /* not yet through a whole tick */
+    bool no_mm;                    /* shares its parent's memory (vfork): not counted twice */
+    int fd[SOURCE_COUNT];          /* held descriptors, -1 where none */
+    int64_t pss_at;                /* boot time of the last PSS reading, 0 for never */
+    int64_t pss_cost;              /* what that reading took, ns of CPU */
+    double value[METRIC_COUNT];    /* now; NaN is absent */
+    double previous[METRIC_COUNT]; /* counters at the tick before */
+    double reaped[METRIC_COUNT];   /* counters taken over from children that it waited for */
+    struct pr_mean mean;           /* for --average */
+    /* The ledger's: receipts for children that were taken over (ledger.c). */
+    double receipts_seen, receipts_old, receipts_new;
+    struct pr_entity *heir;
+    int vanished_for; /* ticks */
+};
+
+struct pr_entities {
+    struct pr_entity **items; /* parents before their children */
+    size_t count, cap;
+    struct pr_map by_pid;     /* the newest with that pid */
+    struct pr_entity **spare; /* dropped ones, to be used again */
+    size_t spare_count, spare_cap;
+    uint64_t started, exited; /* how many have ever been members */
+};
+
+void pr_entities_done(struct pr_entities *set);
+/* A new member, values absent, descriptors closed; NULL when memory is out. */
+struct pr_entity *pr_entities_add(struct pr_entities *set, pid_t pid, uint64_t start);
+/* The living member with this pid, or NULL. */
+struct pr_entity *pr_entities_find(const struct pr_entities *set, pid_t pid);
+/* The same, or one that vanished and is not swept yet. */
+struct pr_entity *pr_entities_find_any(const struct pr_entities *set, pid_t pid);
+/* The process is gone. */
+void pr_entities_vanish(struct pr_entities *set, struct pr_entity *e);
+/* Takes the settled ones out, keeping the order. Their descriptors must be closed. */
+void pr_entities_sweep(struct pr_entities *set);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/event.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void pr_events_init(struct pr_events *e)
+{
+    memset(e, 0, sizeof *e);
+    pthread_mutex_init(&e->lock, NULL);
+}
+
+static void add(struct pr_events *e, enum pr_event_type type, double at, double seconds,
+                const char *format, va_list args)
+{
+    struct pr_event event = {.type = type, .at = at, .seconds = seconds};
+    vsnprintf(event.text, sizeof event.text, format, args);
+    pthread_mutex_lock(&e->lock);
+    if (e->count < EVENTS_KEPT)
+        e->item[e->count++] = event;
+    e->total++;
+    e->problems += type == EVENT_PROBLEM;
+    if (type == EVENT_PROBLEM && e->say)
+        e->say(event.text, e->say_data);
+    pthread_mutex_unlock(&e->lock);
+}
+
+void pr_event_add(struct pr_events *e, enum pr_event_type type, double at, double seconds,
+                  const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add(e, type, at, seconds, format, args);
+    va_end(args);
+}
+
+void pr_event_problem(struct pr_events *e, double at, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add(e, EVENT_PROBLEM, at, 0, format, args);
+    va_end(args);
+}
+
+const char *pr_event_type_name(enum pr_event_type type)
+{
+    static const char *const names[] = {"gap", "clock", "budget", "problem"};
+    return names[type];
+}

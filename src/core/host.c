@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "util/clock.h"
+#include "util/fs.h"
+
+/* Kernel memory for a held file is about 5 KB: this many are at most 30 MB. */
+#define HOLD_MOST 6000
+
+static int open_dir(int at, const char *path)
+{
+    int fd = openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* A quarter of the limit inside somebody else's process; the command raises its own first. */
+static int hold_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 > HOLD_MOST)
+        return HOLD_MOST;
+    return (int)(limit.rlim_cur / 4);
+}
+
+int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err)
+{
+    struct statfs fs;
+    struct stat st;
+    *h = (struct pr_host){.proc = -1, .foreign = strcmp(root, "/") != 0};
+    h->root = open_dir(AT_FDCWD, root);
+    if (h->root < 0)
+        return pr_error(err, -h->root, "root '%s': %s", root, strerror(-h->root));
+    h->proc = open_dir(h->root, "proc");
+    if (h->proc < 0) {
+        int code = -h->proc;
+        pr_host_close(h);
+        return pr_error(err, code, "root '%s' has no proc directory: %s", root, strerror(code));
+    }
+    h->held = fstatfs(h->proc, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+    h->fd_size = h->held && fstatat(h->proc, "self/fd", &st, 0) == 0 && st.st_size > 0;
+    h->page_size = sysconf(_SC_PAGESIZE);
+    h->ticks_per_second = sysconf(_SC_CLK_TCK);
+    h->boot_wall = pr_clock_wall() - pr_clock_boot();
+    h->hold_limit = hold_limit();
+    return 0;
+}
+
+void pr_host_close(struct pr_host *h)
+{
+    if (h->root >= 0)
+        close(h->root);
+    if (h->proc >= 0)
+        close(h->proc);
+    h->root = h->proc = -1;
+}
+
+int64_t pr_host_wall_of(const struct pr_host *h, uint64_t ticks)
+{
+    uint64_t hz = (uint64_t)h->ticks_per_second;
+    return h->boot_wall + (int64_t)(ticks / hz) * NS_PER_S +
+           (int64_t)(ticks % hz * (uint64_t)NS_PER_S / hz);
+}

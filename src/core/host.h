@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine as seen under a root: where /proc and /sys are and what may be done with them. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/error.h"
+
+struct pr_host {
+    int root;     /* descriptor of the root directory */
+    int proc;     /* descriptor of its /proc */
+    bool foreign; /* not "/": a pid there is no pid here, so no system call may take one */
+    bool held;    /* /proc is the kernel's: descriptors may be held. A captured tree is reopened at
+                     each reading, so that another one can take its place between two ticks */
+    bool fd_size; /* st_size of /proc/PID/fd counts descriptors (Linux 6.2) */
+    long page_size, ticks_per_second;
+    int64_t boot_wall;       /* wall time of the boot, ns */
+    int holding, hold_limit; /* held descriptors, and how many there may be */
+};
+
+/* Opens root ("/" or a directory with proc and sys in it). */
+int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err);
+void pr_host_close(struct pr_host *h);
+/* Wall time, ns, of a start time in ticks since boot. */
+int64_t pr_host_wall_of(const struct pr_host *h, uint64_t ticks);

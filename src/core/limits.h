@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the job may use: the denominators of ratios. */
+#pragma once
+#include "core/derive.h"
+#include "core/host.h"
+
+/* The smallest of: the machine, the cgroup's limits up the hierarchy, CPU affinity. */
+void pr_limits_read(const struct pr_host *host, pid_t pid, struct pr_limits *ret);

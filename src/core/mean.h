@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mean of several samples, for --average: gauges and rates their mean over the samples in which
+ * they are known, counters their last value. */
+#pragma once
+#include "core/metric.h"
+
+struct pr_mean {
+    double sum[METRIC_COUNT];
+    unsigned known[METRIC_COUNT];
+};
+
+void pr_mean_add(struct pr_mean *m, const double *value);
+/* Replaces gauges and rates in value by their means, and starts anew. */
+void pr_mean_take(struct pr_mean *m, double *value);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/metric.h"
+
+#include <string.h>
+
+const struct pr_metric pr_metrics[METRIC_COUNT] = {
+#define METRIC(id, ...) [METRIC_##id] = {__VA_ARGS__},
+#include "core/metrics.def"
+#undef METRIC
+};
+
+/* pr_scan_keyed remembers the metrics of one text in a 64-bit word. */
+_Static_assert(METRIC_COUNT <= 64, "widen `seen` in pr_scan_keyed and the selection masks");
+
+enum pr_metric_id pr_metric_find(const char *key)
+{
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (strcmp(pr_metrics[i].key, key) == 0)
+            return (enum pr_metric_id)i;
+    return METRIC_NONE;
+}
+
+void pr_metric_column(struct pr_buf *out, const struct pr_metric *m)
+{
+    const char *suffix = pr_units_suffix(m->unit);
+    size_t key = strlen(m->key), unit = strlen(suffix);
+    for (const char *p = m->key; *p; p++)
+        pr_buf_char(out, *p == '.' ? '_' : *p);
+    /* cpu.ratio is not cpu_ratio_ratio. */
+    if (unit && !(key >= unit && strcmp(m->key + key - (unit - 1), suffix + 1) == 0))
+        pr_buf_str(out, suffix);
+}
+
+bool pr_metric_in_ledger(enum pr_metric_id id)
+{
+    const struct pr_metric *m = &pr_metrics[id];
+    return m->kind == KIND_COUNTER && m->fold == FOLD_SUM;
+}
+
+bool pr_metric_is_derived(enum pr_metric_id id)
+{
+    enum pr_kind kind = pr_metrics[id].kind;
+    return kind == KIND_RATE || kind == KIND_RATIO;
+}
+
+const char *pr_metric_kind_name(enum pr_kind kind)
+{
+    static const char *const names[] = {[KIND_GAUGE] = "gauge",
+                                        [KIND_COUNTER] = "counter",
+                                        [KIND_RATE] = "rate",
+                                        [KIND_RATIO] = "ratio",
+                                        [KIND_HIGH_WATER] = "peak"};
+    return names[kind];
+}
+
+const char *pr_metric_scope_name(unsigned scope)
+{
+    static const char *const names[] = {"", "process", "job", "process, job"};
+    return names[scope & 3];
+}
+
+const char *pr_mark_name(enum pr_mark mark)
+{
+    static const char *const names[] = {[MARK_NONE] = NULL,
+                                        [MARK_LOWER_BOUND] = "lower bound",
+                                        [MARK_FROM_RSS] = "from RSS",
+                                        [MARK_CPU_SHARE] = "by share of CPU time"};
+    return names[mark];
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a number is: the rows of metrics.def, by name. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/buf.h"
+#include "util/units.h"
+
+enum pr_metric_id {
+#define METRIC(id, ...) METRIC_##id,
+#include "core/metrics.def"
+#undef METRIC
+    METRIC_COUNT,
+};
+
+enum pr_scope { SCOPE_PROC = 1, SCOPE_JOB = 2 };
+enum pr_kind { KIND_GAUGE, KIND_COUNTER, KIND_RATE, KIND_RATIO, KIND_HIGH_WATER };
+enum pr_fold { FOLD_NONE, FOLD_SUM, FOLD_MAX };
+enum pr_limit { LIMIT_CPU, LIMIT_MEMORY, LIMIT_COUNT };
+
+/* The readings that a metric may need. READ_LATER: no source in this version. */
+enum pr_read {
+    READ_STAT = 1,
+    READ_STATM = 2,
+    READ_IO = 4,
+    READ_STATUS = 8,
+    READ_SMAPS = 16,
+    READ_FD = 32,
+    READ_CLOCK = 64,
+    READ_ENERGY = 128,
+    READ_LATER = 256,
+};
+
+/* What is to be said about a value besides the value. */
+enum pr_mark { MARK_NONE, MARK_LOWER_BOUND, MARK_FROM_RSS, MARK_CPU_SHARE };
+
+struct pr_metric {
+    const char *key;
+    unsigned scope; /* SCOPE_ bits */
+    enum pr_kind kind;
+    enum pr_unit unit;
+    enum pr_fold fold;
+    unsigned needs; /* READ_ bits */
+    enum pr_metric_id of, otherwise;
+    enum pr_limit per;
+    double scale;
+    const char *otel, *from, *help;
+};
+
+extern const struct pr_metric pr_metrics[METRIC_COUNT];
+
+#define METRIC_NONE METRIC_COUNT
+
+/* The metric with this key, or METRIC_NONE. */
+enum pr_metric_id pr_metric_find(const char *key);
+/* Appends the column name: "mem_rss_bytes". */
+void pr_metric_column(struct pr_buf *out, const struct pr_metric *m);
+/* True for counters whose job total is the ledger's business. */
+bool pr_metric_in_ledger(enum pr_metric_id id);
+/* True for what is derived from other values rather than read. */
+bool pr_metric_is_derived(enum pr_metric_id id);
+const char *pr_metric_kind_name(enum pr_kind kind);
+/* "process", "job" or "process, job". */
+const char *pr_metric_scope_name(unsigned scope);
+/* "lower bound", ...; NULL for MARK_NONE. */
+const char *pr_mark_name(enum pr_mark mark);

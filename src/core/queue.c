@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/queue.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "util/clock.h"
+
+#define RING 64
+
+struct pr_queue {
+    pthread_t thread;
+    clockid_t cpu_clock;
+    struct pr_events *events;
+    struct pr_sink **sinks; /* the writer's */
+    size_t sink_count;
+    pthread_mutex_t lock; /* guards head, tail, ending, ended */
+    pthread_cond_t changed;
+    unsigned head, tail; /* pushed and written so far; slots in between belong to the writer */
+    bool ending, ended;
+    unsigned long dropped; /* the sampler's */
+    struct proctor_snapshot ring[RING];
+};
+
+static void write_one(struct pr_queue *q, const struct proctor_snapshot *snapshot)
+{
+    for (size_t i = 0; i < q->sink_count; i++)
+        q->sinks[i]->ops->write(q->sinks[i], snapshot);
+}
+
+static void *writer(void *data)
+{
+    struct pr_queue *q = data;
+    pthread_mutex_lock(&q->lock);
+    while (!q->ending || q->tail != q->head) {
+        if (q->tail == q->head) {
+            pthread_cond_wait(&q->changed, &q->lock);
+            continue;
+        }
+        const struct proctor_snapshot *snapshot = &q->ring[q->tail % RING];
+        pthread_mutex_unlock(&q->lock);
+        write_one(q, snapshot);
+        pthread_mutex_lock(&q->lock);
+        q->tail++;
+    }
+    pthread_mutex_unlock(&q->lock);
+    for (size_t i = 0; i < q->sink_count; i++)
+        q->sinks[i]->ops->close(q->sinks[i]);
+    pthread_mutex_lock(&q->lock);
+    q->ended = true;
+    pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+    return NULL;
+}
+
+/* Signals are the business of whoever owns the process, never of this thread. */
+static int start_thread(struct pr_queue *q)
+{
+    sigset_t all, old;
+    pthread_attr_t attr;
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 128 * 1024);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int r = pthread_create(&q->thread, &attr, writer, q);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    return -r;
+}
+
+struct pr_queue *pr_queue_new(struct pr_sink **sinks, size_t count, struct pr_events *events)
+{
+    struct pr_queue *q = calloc(1, sizeof *q);
+    if (!q)
+        return NULL;
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    q->sinks = sinks;
+    q->sink_count = count;
+    q->events = events;
+    if (start_thread(q) < 0) {
+        free(q);
+        return NULL;
+    }
+    pthread_getcpuclockid(q->thread, &q->cpu_clock);
+    return q;
+}
+
+void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot)
+{
+    pthread_mutex_lock(&q->lock);
+    bool full = q->head - q->tail == RING;
+    pthread_mutex_unlock(&q->lock);
+    if (full) {
+        if (!q->dropped++)
+            pr_event_problem(q->events, pr_seconds(snapshot->elapsed),
+                             "an output is blocked: samples are not written until it moves again");
+        return;
+    }
+    pr_snapshot_copy(&q->ring[q->head % RING], snapshot);
+    pthread_mutex_lock(&q->lock);
+    q->head++;
+    pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+}
+
+static bool wait_end(struct pr_queue *q, double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t ns = until.tv_nsec + (int64_t)(seconds * 1e9);
+    until.tv_sec += (time_t)(ns / NS_PER_S);
+    until.tv_nsec = (long)(ns % NS_PER_S);
+    pthread_mutex_lock(&q->lock);
+    q->ending = true;
+    pthread_cond_broadcast(&q->changed);
+    int r = 0;
+    while (!q->ended && r == 0)
+        r = pthread_cond_timedwait(&q->changed, &q->lock, &until);
+    bool ended = q->ended;
+    pthread_mutex_unlock(&q->lock);
+    return ended;
+}
+
+void pr_queue_abandon(struct pr_queue *q)
+{
+    for (size_t i = 0; i < RING; i++)
+        pr_snapshot_done(&q->ring[i]);
+    free(q->sinks);
+    free(q);
+}
+
+bool pr_queue_finish(struct pr_queue *q, double seconds)
+{
+    if (!wait_end(q, seconds)) {
+        pr_event_problem(q->events, 0, "an output is blocked: its last samples are lost");
+        return false;
+    }
+    pthread_join(q->thread, NULL);
+    pthread_mutex_destroy(&q->lock);
+    pthread_cond_destroy(&q->changed);
+    pr_queue_abandon(q);
+    return true;
+}
+
+int64_t pr_queue_cpu(struct pr_queue *q)
+{
+    struct timespec t = {0};
+    clock_gettime(q->cpu_clock, &t);
+    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}

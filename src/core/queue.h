@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the thread that samples and the one that writes: a ring of copies. Pushing never waits
+ * for a disk; when the ring is full the snapshot is dropped, counted and said. */
+#pragma once
+#include "core/sink.h"
+
+struct pr_queue;
+
+/* Starts the writer's thread over these sinks, which become its own. NULL when that fails. */
+struct pr_queue *pr_queue_new(struct pr_sink **sinks, size_t count, struct pr_events *events);
+void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot);
+/* Writes what is left, closes the sinks, ends the thread; waits `seconds` at most. False when the
+ * thread is stuck in a write: then it and its memory are left alone. */
+bool pr_queue_finish(struct pr_queue *q, double seconds);
+/* CPU time of the writer's thread so far, ns. */
+int64_t pr_queue_cpu(struct pr_queue *q);
+/* Forgets the queue in a forked child, where its thread does not exist. */
+void pr_queue_abandon(struct pr_queue *q);

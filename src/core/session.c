@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/session.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "core/tick.h"
+#include "util/clock.h"
+
+/* --- setting up ------------------------------------------------------------------------------- */
+
+void pr_session_name(const char *wanted, char *text, size_t size)
+{
+    char when[32];
+    uint32_t random = 0;
+    if (wanted) {
+        snprintf(text, size, "%s", wanted);
+        return;
+    }
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
+        random = (uint32_t)pr_clock_boot() ^ (uint32_t)getpid() << 16;
+    pr_clock_compact(pr_clock_wall(), when, sizeof when);
+    snprintf(text, size, "%s-%08x", when, random);
+}
+
+static void no_values(double *value)
+{
+    for (int id = 0; id < METRIC_COUNT; id++)
+        value[id] = NAN;
+}
+
+int pr_session_init(struct pr_session *s, const struct pr_config *config, struct proctor_error *err)
+{
+    *s = (struct pr_session){.config = config, .timer = -1, .host = {.root = -1, .proc = -1}};
+    s->select = pr_select_of(config);
+    pr_events_init(&s->events);
+    pr_stats_init(&s->stats);
+    no_values(s->totals_before);
+    no_values(s->high);
+    pr_session_name(config->run_id, s->run_id, sizeof s->run_id);
+    s->text = malloc(SESSION_TEXT);
+    if (!s->text)
+        return pr_error(err, ENOMEM, "out of memory");
+    return pr_host_open(&s->host, config->root, err);
+}
+
+static void set_limits(struct pr_session *s, pid_t pid)
+{
+    const double option[LIMIT_COUNT] = {
+        [LIMIT_CPU] = s->config->cpu_total, [LIMIT_MEMORY] = s->config->memory_total};
+    static const char *const names[LIMIT_COUNT] = {"--cpu-total", "--memory-total"};
+    pr_limits_read(&s->host, pid, &s->limits);
+    for (int i = 0; i < LIMIT_COUNT; i++) {
+        if (option[i] <= 0)
+            continue;
+        s->limits.total[i] = option[i];
+        snprintf(s->limits.source[i], sizeof s->limits.source[i], "%s", names[i]);
+    }
+}
+
+int pr_session_watch(struct pr_session *s, const struct pr_tree_setting *setting,
+                     struct proctor_error *err)
+{
+    struct pr_target *target;
+    int r = pr_tree_new(setting, &s->host, &target, err);
+    if (r < 0)
+        return r;
+    if (s->target)
+        s->target->ops->free(s->target, true);
+    s->target = target;
+    s->reaping = setting->adopter != 0;
+    pr_ledger_init(&s->ledger, setting->adopter);
+    set_limits(s, setting->root);
+    s->stats.limits = &s->limits;
+    return 0;
+}
+
+int pr_session_open(struct pr_session *s, struct proctor_error *err)
+{
+    const struct pr_list *csv = &s->config->csv;
+    s->want_members = s->config->processes;
+    if (s->select.reads & READ_ENERGY)
+        pr_energy_open(&s->energy, &s->host);
+    if (!csv->count)
+        return 0;
+    struct pr_sink **sinks = calloc(csv->count, sizeof *sinks);
+    size_t n = 0;
+    int r = sinks ? 0 : pr_error(err, ENOMEM, "out of memory");
+    for (; r == 0 && n < csv->count; n += r == 0) {
+        struct pr_sink_setting setting = {csv->items[n], s->config->processes, s->select,
+                                          &s->events};
+        r = pr_csv_open(&setting, &sinks[n], err);
+    }
+    if (r == 0 && !(s->queue = pr_queue_new(sinks, n, &s->events)))
+        r = pr_error(err, EAGAIN, "cannot start a thread to write the outputs");
+    if (r < 0) {
+        while (n--)
+            sinks[n]->ops->close(sinks[n]);
+        free(sinks);
+        return r;
+    }
+    s->own_threads++;
+    s->own_fds += (int)n * (1 + s->config->processes);
+    return 0;
+}
+
+int pr_session_begin(struct pr_session *s)
+{
+    int64_t step = llround(s->config->interval * 1e9);
+    s->start_boot = pr_clock_boot();
+    s->start_wall = pr_clock_wall();
+    s->next = s->start_boot + step;
+    s->allowance =
+        llround(s->config->budget * 1e7); /* a second's worth, so that the first is full */
+    s->begun = true;
+    s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (s->timer < 0)
+        return -errno;
+    s->own_fds += 5; /* root, proc, its listing, loadavg, timer */
+    struct itimerspec when = {.it_interval = {step / NS_PER_S, step % NS_PER_S},
+                              .it_value = {s->next / NS_PER_S, s->next % NS_PER_S}};
+    return timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0 ? -errno : 0;
+}
+
+/* --- ticking ---------------------------------------------------------------------------------- */
+
+void pr_session_due(struct pr_session *s)
+{
+    uint64_t times = 0;
+    int64_t step = llround(s->config->interval * 1e9), now = pr_clock_boot();
+    if (read(s->timer, &times, sizeof times) != sizeof times || times == 0)
+        return;
+    s->missed += times - 1;
+    s->next += (int64_t)(times - 1) * step;
+    if (now - s->next > step / 10 && now - s->next > 1000000)
+        s->late++;
+    s->next += step;
+}
+
+/* A rate over a sliver of time is noise: CPU times in /proc are up to some tens of milliseconds
+ * behind. */
+static double rate_time(const struct pr_session *s)
+{
+    double dt = pr_seconds(s->now.interval);
+    return s->now.first || dt < fmin(s->config->interval, 0.1) / 2 ? NAN : dt;
+}
+
+static void watch_clock(struct pr_session *s, int64_t now)
+{
+    int64_t step = (pr_clock_wall() - s->start_wall) - (now - s->start_boot);
+    bool stepped = llabs(step) > NS_PER_S / 4;
+    if (stepped && !s->clock_stepped)
+        pr_event_add(&s->events, EVENT_CLOCK, pr_session_elapsed(s, now), 0,
+                     "the wall clock was set by %.3f s; timestamps go on from the start's",
+                     pr_seconds(step));
+    s->clock_stepped = stepped;
+}
+
+/* --average: the mean of several samples goes out in the place of each. */
+static bool publish(struct pr_session *s, const struct proctor_snapshot **ret)
+{
+    *ret = &s->now;
+    if (s->config->average < 2)
+        return true;
+    pr_mean_add(&s->mean, s->now.value);
+    for (size_t k = 0; k < s->set.count; k++)
+        pr_mean_add(&s->set.items[k]->mean, s->set.items[k]->value);
+    s->pending_interval += s->now.interval;
+    if (++s->pending < s->config->average && !s->now.last)
+        return false;
+    pr_snapshot_copy(&s->published, &s->now);
+    pr_mean_take(&s->mean, s->published.value);
+    for (size_t i = 0; i < s->published.member_count; i++) {
+        struct pr_entity *e = pr_entities_find(&s->set, s->published.members[i].pid);
+        if (e)
+            pr_mean_take(&e->mean, s->published.members[i].value);
+    }
+    s->published.interval = s->pending_interval;
+    s->pending = 0;
+    s->pending_interval = 0;
+    *ret = &s->published;
+    return true;
+}
+
+static void deliver(struct pr_session *s)
+{
+    const struct proctor_snapshot *out;
+    pr_stats_add(&s->stats, &s->now);
+    if (!publish(s, &out))
+        return;
+    if (s->queue)
+        pr_queue_push(s->queue, out);
+    if (s->on_sample)
+        s->on_sample(out, s->on_sample_data);
+}
+
+/* What readings that can wait may use is what the budget leaves after all others: at most what
+ * comes together in a second, and debts are forgotten after ten. */
+static void earn(struct pr_session *s)
+{
+    double second = s->config->budget * 1e7;
+    double allowance = (double)s->allowance + second * pr_seconds(s->now.interval);
+    s->allowance = llround(fmax(-10 * second, fmin(second, allowance)));
+}
+
+static void sample(struct pr_session *s, bool last)
+{
+    s->own_cpu_began = pr_clock_thread_cpu();
+    int64_t now = pr_clock_boot();
+    s->now.first = s->sampled == 0;
+    s->now.last = last;
+    s->now.elapsed = now - s->start_boot;
+    s->now.time = s->start_wall + s->now.elapsed;
+    s->now.interval = now - (s->sampled ? s->sampled : s->start_boot);
+    earn(s);
+    int64_t allowed = s->allowance;
+    pr_tick_read(s, now);
+    if (last) /* once more: whoever vanished a moment ago shows up with its heir */
+        pr_tick_read(s, now);
+    double dt = rate_time(s);
+    pr_tick_job(s, dt, last);
+    s->now.member_count = 0;
+    if (s->want_members)
+        pr_tick_members(s, dt);
+    s->sampled = now;
+    s->taken++;
+    watch_clock(s, now);
+    deliver(s);
+    pr_tick_finish(s);
+    int64_t cost = pr_clock_thread_cpu() - s->own_cpu_began;
+    s->own_cpu += cost;
+    s->allowance = allowed - cost;
+}
+
+void pr_session_tick(struct pr_session *s)
+{
+    sample(s, false);
+}
+
+bool pr_session_over(const struct pr_session *s)
+{
+    return s->target->ops->over(s->target, &s->set);
+}
+
+/* --- accounting for children that we waited for ------------------------------------------------
+ */
+
+void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss)
+{
+    struct pr_entity *e = pr_entities_find(&s->set, pid);
+    s->high[METRIC_MEM_RSS_PEAK] = fmax(s->high[METRIC_MEM_RSS_PEAK], maxrss);
+    if (e)
+        pr_entities_vanish(&s->set, e);
+    else { /* it lived between two samples */
+        s->set.started++;
+        s->set.exited++;
+    }
+    pr_ledger_reap(&s->ledger, e, usage);
+}
+
+/* --- ending ----------------------------------------------------------------------------------- */
+
+static void name_left(struct pr_session *s)
+{
+    s->left = calloc(s->set.count + 1, sizeof *s->left);
+    for (size_t k = 0; s->left && k < s->set.count; k++) {
+        const struct pr_entity *e = s->set.items[k];
+        if (e->life != LIFE_ALIVE || e->state == 'Z')
+            continue;
+        struct pr_left *left = &s->left[s->left_count++];
+        left->pid = e->pid;
+        memcpy(left->comm, e->comm, sizeof left->comm);
+    }
+}
+
+/* Starting costs some milliseconds whatever comes: a budget is about a second at the least. */
+static void check_budget(struct pr_session *s)
+{
+    double percent = pr_seconds(s->self_cpu) / s->stats.seconds * 100;
+    s->over_budget = s->stats.seconds >= 1 && percent > s->config->budget;
+    if (s->over_budget)
+        pr_event_add(&s->events, EVENT_BUDGET, s->stats.seconds, 0,
+                     "recording used %.2f %% of one core, more than the budget of %s", percent,
+                     s->config->text[OPTION_BUDGET]);
+}
+
+void pr_session_end(struct pr_session *s)
+{
+    if (s->ended || !s->begun)
+        return;
+    s->gone |= pr_session_over(s);
+    sample(s, true);
+    s->self_cpu =
+        s->inside ? s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0) : pr_clock_process_cpu();
+    check_budget(s);
+    if (s->gone)
+        name_left(s);
+    if (s->queue) {
+        pr_queue_finish(s->queue, s->config->flush_timeout);
+        s->queue = NULL;
+    }
+    s->ended = true;
+}
+
+static void free_memory(struct pr_session *s)
+{
+    pr_entities_done(&s->set);
+    pr_snapshot_done(&s->now);
+    pr_snapshot_done(&s->published);
+    free(s->left);
+    free(s->text);
+    s->left = NULL;
+    s->text = NULL;
+}
+
+void pr_session_done(struct pr_session *s)
+{
+    for (size_t k = 0; k < s->set.count; k++)
+        pr_source_release(&s->host, s->set.items[k]);
+    if (s->queue)
+        pr_queue_finish(s->queue, s->config->flush_timeout);
+    if (s->target)
+        s->target->ops->free(s->target, true);
+    if (s->timer >= 0)
+        close(s->timer);
+    pr_energy_close(&s->energy);
+    pr_host_close(&s->host);
+    free_memory(s);
+}
+
+void pr_session_abandon(struct pr_session *s)
+{
+    if (s->queue)
+        pr_queue_abandon(s->queue);
+    if (s->target)
+        s->target->ops->free(s->target, false);
+    free_memory(s);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The live run: owns target, members, ledger, statistics, outputs and the clock. One thread at a
+ * time calls it; it never waits for a disk. The order is
+ *   init, [spawn a job], watch, open, begin, tick..., end, (summary is read), done. */
+#pragma once
+#include "core/config.h"
+#include "core/energy.h"
+#include "core/event.h"
+#include "core/ledger.h"
+#include "core/limits.h"
+#include "core/queue.h"
+#include "core/select.h"
+#include "core/stats.h"
+#include "core/target.h"
+
+#define SESSION_TEXT 32768 /* room for one file or a part of a directory */
+
+struct pr_left {
+    pid_t pid;
+    char comm[COMM_MAX];
+};
+
+struct pr_session {
+    const struct pr_config *config; /* borrowed */
+    struct pr_select select;
+    struct pr_host host;
+    struct pr_target *target;
+    struct pr_entities set;
+    struct pr_ledger ledger;
+    struct pr_limits limits;
+    struct pr_energy energy;
+    struct pr_stats stats;
+    struct pr_events events;
+    struct pr_queue *queue; /* NULL without file outputs */
+    proctor_sample_fn *on_sample;
+    void *on_sample_data;
+
+    int timer;                      /* readable when a tick is due */
+    int64_t start_boot, start_wall; /* ns */
+    int64_t next;                   /* when the next tick is due, boot time */
+    int64_t sampled;                /* when the last sample was taken, 0 for never */
+    unsigned long taken, late, missed;
+    bool begun, ended;
+    bool gone; /* the job has ended: there are no gauges any more */
+    bool discovery_said;
+    bool clock_stepped;
+
+    bool reaping; /* the command: children are waited for, their I/O is ours to split off */
+    bool inside;  /* the library: our threads and descriptors are in a process of the job */
+    int own_threads, own_fds; /* of ours, to be taken out where inside */
+    int64_t own_cpu;          /* spent in ticks, ns */
+    int64_t own_cpu_began;
+    int64_t self_cpu; /* all that recording has cost, ns; known at the end */
+
+    struct proctor_snapshot now;       /* being made */
+    struct proctor_snapshot published; /* the mean of several */
+    struct pr_mean mean;
+    int pending; /* samples in the mean */
+    int64_t pending_interval;
+    bool want_members;
+    double totals_before[METRIC_COUNT]; /* counters at the sample before */
+    double high[METRIC_COUNT];          /* high-water marks */
+
+    int64_t allowance; /* ns of CPU that readings which can wait may still use */
+    size_t turn;       /* whose turn it is with those */
+    bool over_budget;  /* recording has cost more than --budget; known at the end */
+
+    char reason[METRIC_COUNT][96]; /* why a metric is absent; the first one stays */
+    unsigned long io_unreadable;   /* members whose I/O could not be read */
+    struct pr_left *left;          /* who is still running at the end */
+    size_t left_count;
+    char *text;
+    char run_id[64];
+};
+
+/* The run's id into text: `wanted`, or a new one, YYYYMMDDTHHMMSSZ-8hex, where that is NULL. */
+void pr_session_name(const char *wanted, char *text, size_t size);
+int pr_session_init(struct pr_session *s, const struct pr_config *config,
+                    struct proctor_error *err);
+/* Watches the tree of setting->root. */
+int pr_session_watch(struct pr_session *s, const struct pr_tree_setting *setting,
+                     struct proctor_error *err);
+/* Opens the outputs and starts the writer. */
+int pr_session_open(struct pr_session *s, struct proctor_error *err);
+/* Time begins: the schedule counts from here. 0 or -errno. */
+int pr_session_begin(struct pr_session *s);
+/* Takes a sample; called when `timer` is readable, and whenever one is wanted. */
+void pr_session_tick(struct pr_session *s);
+/* What became due on the timer is accounted for: missed ticks are skipped and counted. */
+void pr_session_due(struct pr_session *s);
+/* The watched process, or with --wait-tree everybody, is gone. */
+bool pr_session_over(const struct pr_session *s);
+/* Takes the last sample and closes the outputs. Where the job has ended, counters are final in it
+ * and gauges absent. */
+void pr_session_end(struct pr_session *s);
+/* We waited for a child: its usage goes into the account. */
+void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss);
+void pr_session_done(struct pr_session *s);
+/* Frees memory and nothing else: for a handle that a fork has copied. */
+void pr_session_abandon(struct pr_session *s);
+
+static inline double pr_session_elapsed(const struct pr_session *s, int64_t boot)
+{
+    return s->begun ? (double)(boot - s->start_boot) * 1e-9 : 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where snapshots go: one output each, called from the writer's thread. */
+#pragma once
+#include "core/event.h"
+#include "core/select.h"
+#include "core/snapshot.h"
+
+struct pr_sink {
+    const struct pr_sink_ops *ops; /* the first member of every sink */
+};
+
+struct pr_sink_ops {
+    /* Borrows the snapshot during the call. Trouble goes to the events given at open. */
+    void (*write)(struct pr_sink *sink, const struct proctor_snapshot *snapshot);
+    /* Writes what is left and frees the sink. */
+    void (*close)(struct pr_sink *sink);
+};
+
+struct pr_sink_setting {
+    const char *path;
+    bool processes; /* also a row per process */
+    struct pr_select select;
+    struct pr_events *events;
+};
+
+/* Opens the file, or - for standard output. */
+int pr_csv_open(const struct pr_sink_setting *setting, struct pr_sink **ret_sink,
+                struct proctor_error *err);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One immutable instant: what sinks and callbacks are handed. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/entity.h"
+
+struct pr_member {
+    pid_t pid, ppid;
+    int64_t started; /* wall time, ns */
+    char comm[COMM_MAX];
+    double value[METRIC_COUNT];
+};
+
+struct proctor_snapshot {
+    int64_t time;     /* wall time at the start plus elapsed, ns */
+    int64_t elapsed;  /* since the start, ns of CLOCK_BOOTTIME */
+    int64_t interval; /* since the sample before, ns */
+    bool first, last;
+    double value[METRIC_COUNT];       /* the job's; NaN is absent */
+    unsigned char mark[METRIC_COUNT]; /* enum pr_mark */
+    struct pr_member *members;        /* filled only where a sink asked for processes */
+    size_t member_count, member_cap;
+};
+
+/* A deep copy; to keeps its memory. 0 or -ENOMEM, then without the members. */
+int pr_snapshot_copy(struct proctor_snapshot *to, const struct proctor_snapshot *from);
+/* Room for n members. False when memory is out. */
+bool pr_snapshot_reserve(struct proctor_snapshot *s, size_t n);
+void pr_snapshot_done(struct proctor_snapshot *s);

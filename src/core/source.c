@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Held descriptors: a held /proc/PID file answers ESRCH once its process is gone, even when the pid
+ * is used again, and costs less than half of open, read and close. Where none may be held (a
+ * captured tree, the limit reached) files are opened by path, and the start time in stat says
+ * whether the pid is still the same process. */
+#include "core/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "util/fs.h"
+
+#define SOURCE(name) extern const struct pr_source pr_source_##name;
+#include "core/sources.def"
+#undef SOURCE
+
+const struct pr_source *const pr_sources[SOURCE_COUNT] = {
+#define SOURCE(name) [SOURCE_##name] = &pr_source_##name,
+#include "core/sources.def"
+#undef SOURCE
+};
+
+static int open_file(const struct pr_host *host, pid_t pid, const char *file)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%d/%s", (int)pid, file);
+    return pr_fs_open(host->proc, path);
+}
+
+ssize_t pr_source_text(const struct pr_tick *t, struct pr_entity *e, enum pr_source_id id)
+{
+    int fd = e->fd[id];
+    if (fd < 0) {
+        fd = open_file(t->host, e->pid, pr_sources[id]->file);
+        if (fd < 0)
+            return fd;
+        if (t->host->held && t->host->holding < t->host->hold_limit) {
+            t->host->holding++;
+            e->fd[id] = fd;
+        }
+    }
+    ssize_t n = pr_fs_pread(fd, t->text, t->text_size);
+    if (fd != e->fd[id])
+        close(fd);
+    return n;
+}
+
+int pr_source_read(const struct pr_tick *t, struct pr_entity *e, enum pr_source_id id)
+{
+    const struct pr_source *s = pr_sources[id];
+    if (s->read)
+        return s->read(t, e);
+    ssize_t n = pr_source_text(t, e, id);
+    if (n < 0)
+        return (int)n;
+    s->parse(t, e, t->text, (size_t)n);
+    return 0;
+}
+
+void pr_source_release(struct pr_host *host, struct pr_entity *e)
+{
+    for (int i = 0; i < SOURCE_COUNT; i++) {
+        if (e->fd[i] < 0)
+            continue;
+        close(e->fd[i]);
+        e->fd[i] = -1;
+        host->holding--;
+    }
+}

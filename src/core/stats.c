@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/stats.h"
+
+#include <math.h>
+
+#include "util/clock.h"
+
+void pr_stats_init(struct pr_stats *s)
+{
+    *s = (struct pr_stats){.cpu.per_point = 1, .memory.per_point = 1};
+    for (int id = 0; id < METRIC_COUNT; id++)
+        s->metric[id] = (struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN};
+}
+
+static void spark_add(struct pr_spark *k, double v)
+{
+    if (isnan(v))
+        return;
+    if (k->pending == k->per_point || k->used == 0) {
+        if (k->used == SPARK_WIDTH) {
+            for (unsigned i = 0; i < SPARK_WIDTH / 2; i++)
+                k->point[i] = fmax(k->point[2 * i], k->point[2 * i + 1]);
+            k->used = SPARK_WIDTH / 2;
+            k->per_point *= 2;
+        }
+        k->point[k->used++] = v;
+        k->pending = 1;
+        return;
+    }
+    k->point[k->used - 1] = fmax(k->point[k->used - 1], v);
+    k->pending++;
+}
+
+static void stat_add(struct pr_stat *m, double v, double at, double dt)
+{
+    m->known++;
+    m->last = v;
+    m->min = fmin(m->min, v);
+    if (!(m->max >= v)) {
+        m->max = v;
+        m->at = at;
+    }
+    m->integral += v * dt;
+    m->weight += dt;
+}
+
+void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot)
+{
+    double dt = pr_seconds(snapshot->interval);
+    s->seconds = pr_seconds(snapshot->elapsed);
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        s->metric[id].mark = snapshot->mark[id];
+        if (!isnan(snapshot->value[id]))
+            stat_add(&s->metric[id], snapshot->value[id], s->seconds, dt);
+    }
+    const double *v = snapshot->value;
+    spark_add(&s->cpu, v[METRIC_CPU_USAGE]);
+    spark_add(&s->memory, isnan(v[METRIC_MEM_PSS]) ? v[METRIC_MEM_RSS] : v[METRIC_MEM_PSS]);
+}
+
+double pr_stats_total(const struct pr_stats *s, enum pr_metric_id id)
+{
+    return s->metric[id].last;
+}
+
+/* A rate, or the share that a rate has of a limit. */
+static bool is_rate(enum pr_metric_id id)
+{
+    const struct pr_metric *m = &pr_metrics[id];
+    return m->kind == KIND_RATE || (m->kind == KIND_RATIO && pr_metrics[m->of].kind == KIND_RATE);
+}
+
+double pr_stats_mean(const struct pr_stats *s, enum pr_metric_id id)
+{
+    const struct pr_metric *m = &pr_metrics[id];
+    if (is_rate(id) && m->kind == KIND_RATIO)
+        return s->limits ? pr_stats_mean(s, m->of) / s->limits->total[m->per] : NAN;
+    if (is_rate(id) && s->seconds > 0)
+        return s->metric[m->of].last / s->seconds * m->scale;
+    const struct pr_stat *v = &s->metric[id];
+    return v->weight > 0 ? v->integral / v->weight : v->known ? v->last : NAN;
+}
+
+double pr_stats_peak(const struct pr_stats *s, enum pr_metric_id id)
+{
+    /* A run shorter than its interval has no sampled rate, but it has a mean. */
+    return is_rate(id) ? fmax(s->metric[id].max, pr_stats_mean(s, id)) : s->metric[id].max;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is kept of each metric over the whole run, in bounded memory. */
+#pragma once
+#include "core/derive.h"
+#include "core/snapshot.h"
+
+#define SPARK_WIDTH 32
+
+/* A curve in SPARK_WIDTH points: when it is full, neighbours are merged, the larger stays. */
+struct pr_spark {
+    double point[SPARK_WIDTH];
+    unsigned used, per_point, pending; /* samples in each point, and in the one being filled */
+};
+
+struct pr_stat {
+    unsigned long known;       /* samples in which it was not absent */
+    double min, max, last, at; /* at: elapsed seconds of the maximum */
+    double integral, weight;   /* of value and of time */
+    unsigned char mark;        /* the latest */
+};
+
+struct pr_stats {
+    struct pr_stat metric[METRIC_COUNT];
+    struct pr_spark cpu, memory;
+    double seconds;                 /* elapsed at the last sample */
+    const struct pr_limits *limits; /* borrowed: what ratios are of */
+};
+
+void pr_stats_init(struct pr_stats *s);
+void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot);
+/* A counter's total, NAN where absent. */
+double pr_stats_total(const struct pr_stats *s, enum pr_metric_id id);
+/* Time-weighted; for a rate its counter's total over the time, which nothing between samples
+ * escapes. */
+double pr_stats_mean(const struct pr_stats *s, enum pr_metric_id id);
+double pr_stats_peak(const struct pr_stats *s, enum pr_metric_id id);

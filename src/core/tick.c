@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/tick.h"
+
+#include <errno.h>
+#include <linux/kcmp.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/self.h"
+#include "util/clock.h"
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+/* One reason for all that a failed reading would have given. */
+static void give_reason(struct pr_session *s, const struct pr_source *source,
+                        const struct pr_entity *e, int code)
+{
+    for (int id = 0; id < METRIC_COUNT; id++)
+        if ((pr_metrics[id].needs & source->gives) && !s->reason[id][0])
+            snprintf(s->reason[id], sizeof s->reason[id], "%s of process %d (%.15s): %s",
+                     source->name, (int)e->pid, e->comm, strerror(-code));
+}
+
+/* What depends on this reading is not known now. */
+static void blank_reading(struct pr_entity *e, enum pr_read gives)
+{
+    for (int id = 0; id < METRIC_COUNT; id++)
+        if (pr_metrics[id].needs == (unsigned)gives && pr_metrics[id].kind != KIND_COUNTER)
+            e->value[id] = NAN;
+}
+
+static void read_source(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e, int id)
+{
+    int r = pr_source_read(t, e, (enum pr_source_id)id);
+    if (r == 0 || r == -ESRCH || r == -ENOENT)
+        return;
+    blank_reading(e, pr_sources[id]->gives);
+    give_reason(s, pr_sources[id], e, r);
+}
+
+/* Between vfork and exec a child borrows its parent's memory: it must not count twice. */
+static bool borrows_memory(const struct pr_session *s, const struct pr_entity *e)
+{
+    const struct pr_entity *parent = pr_entities_find(&s->set, e->ppid);
+    if (!parent || s->host.foreign || isnan(e->value[METRIC_MEM_VMS]) ||
+        parent->value[METRIC_MEM_VMS] != e->value[METRIC_MEM_VMS])
+        return false;
+    return syscall(SYS_kcmp, e->pid, e->ppid, KCMP_VM, 0, 0) == 0;
+}
+
+static bool is_gauge(int id)
+{
+    return pr_metrics[id].kind != KIND_COUNTER;
+}
+
+static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    int r = pr_source_read(t, e, SOURCE_pid_stat);
+    if (r < 0) {
+        if (r != -ESRCH && r != -ENOENT)
+            give_reason(s, pr_sources[SOURCE_pid_stat], e, r);
+        pr_source_release(t->host, e);
+        pr_entities_vanish(&s->set, e);
+        return;
+    }
+    bool zombie = e->state == 'Z' || e->state == 'X';
+    for (int id = 0; id < METRIC_COUNT && (zombie || s->gone); id++)
+        if (is_gauge(id))
+            e->value[id] = NAN;
+    for (int id = 0; id < SOURCE_COUNT; id++) {
+        bool wanted = s->select.reads & pr_sources[id]->gives;
+        bool counters = id == SOURCE_pid_io || (id == SOURCE_pid_clock && !zombie);
+        if (id == SOURCE_pid_stat || !wanted || pr_sources[id]->can_wait)
+            continue;
+        if (counters || !(zombie || s->gone))
+            read_source(s, t, e, id);
+    }
+    e->no_mm = borrows_memory(s, e);
+}
+
+/* Readings that can wait go round in turn, as far as the budget allows. */
+static void read_patient(struct pr_session *s, const struct pr_tick *t, int id)
+{
+    size_t count = s->set.count, done = 0;
+    if (!(s->select.reads & pr_sources[id]->gives))
+        return;
+    for (; done < count && s->allowance >= 0; done++) {
+        struct pr_entity *e = s->set.items[(s->turn + done) % count];
+        if (e->life != LIFE_ALIVE || e->state == 'Z')
+            continue;
+        int64_t began = pr_clock_thread_cpu();
+        read_source(s, t, e, id);
+        s->allowance -= pr_clock_thread_cpu() - began;
+    }
+    s->turn = count ? (s->turn + done) % count : 0;
+}
+
+static void note_age(struct pr_session *s, int64_t now)
+{
+    for (size_t k = 0; k < s->set.count; k++) {
+        struct pr_entity *e = s->set.items[k];
+        bool known = e->pss_at && e->state != 'Z' && !s->gone;
+        e->value[METRIC_MEM_PSS_AGE] = known ? pr_seconds(now - e->pss_at) : NAN;
+    }
+}
+
+/* Inside a process of the job: our own thread, descriptors and CPU time are not the job's. */
+static void take_ourselves_out(struct pr_session *s)
+{
+    struct pr_entity *e = s->inside ? pr_entities_find(&s->set, getpid()) : NULL;
+    if (!e)
+        return;
+    int64_t cpu = s->own_cpu + pr_clock_thread_cpu() - s->own_cpu_began;
+    if (s->queue)
+        cpu += pr_queue_cpu(s->queue);
+    double seconds = pr_seconds(cpu);
+    e->value[METRIC_THREADS] = fmax(0, e->value[METRIC_THREADS] - s->own_threads);
+    e->value[METRIC_FDS] = fmax(0, e->value[METRIC_FDS] - s->own_fds - s->host.holding);
+    e->value[METRIC_CPU_TIME] = fmax(0, e->value[METRIC_CPU_TIME] - seconds);
+    /* Nearly all that we do is in the kernel. */
+    e->value[METRIC_CPU_SYSTEM] = fmax(0, e->value[METRIC_CPU_SYSTEM] - seconds);
+}
+
+static void join_new(struct pr_session *s)
+{
+    for (size_t k = 0; k < s->set.count; k++) {
+        struct pr_entity *e = s->set.items[k];
+        if (!e->first || e->life != LIFE_ALIVE)
+            continue;
+        if ((s->select.reads & READ_IO) && isnan(e->value[METRIC_IO_RCHAR]))
+            s->io_unreadable++;
+        pr_ledger_join(&s->ledger, e);
+        e->first = false;
+    }
+}
+
+void pr_tick_read(struct pr_session *s, int64_t now)
+{
+    struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
+    int r = s->target->ops->update(s->target, &t, &s->set);
+    if (r < 0 && !s->discovery_said) {
+        s->discovery_said = true;
+        pr_event_problem(&s->events, pr_session_elapsed(s, now),
+                         "cannot look for new processes: %s", strerror(-r));
+    }
+    for (size_t k = 0; k < s->set.count; k++)
+        if (s->set.items[k]->life == LIFE_ALIVE)
+            read_member(s, &t, s->set.items[k]);
+    for (int id = 0; id < SOURCE_COUNT && !s->gone; id++)
+        if (pr_sources[id]->can_wait)
+            read_patient(s, &t, id);
+    note_age(s, now);
+    for (size_t k = 0; k < s->set.count && s->config->no_children; k++)
+        memset(s->set.items[k]->reaped, 0, sizeof s->set.items[k]->reaped);
+    take_ourselves_out(s);
+    join_new(s);
+}
+
+/* --- the job ---------------------------------------------------------------------------------- */
+
+static void count_members(struct pr_session *s, double *value)
+{
+    double alive = 0;
+    for (size_t k = 0; k < s->set.count; k++)
+        alive += s->set.items[k]->life == LIFE_ALIVE && s->set.items[k]->state != 'Z';
+    value[METRIC_PROCS] = alive;
+    value[METRIC_PROCS_STARTED] = (double)s->set.started;
+    value[METRIC_PROCS_EXITED] = (double)s->set.exited;
+}
+
+/* Nobody is left, and we waited for all: what only rusage knows is exact. */
+static bool all_reaped(const struct pr_session *s)
+{
+    for (size_t k = 0; k < s->set.count; k++)
+        if (s->set.items[k]->life == LIFE_ALIVE)
+            return false;
+    return s->reaping && s->ledger.unabsorbed == 0;
+}
+
+/* Values that are right as far as they go. */
+static void mark_bounds(struct pr_session *s, bool last)
+{
+    unsigned char *mark = s->now.mark;
+    mark[METRIC_PROCS_STARTED] = mark[METRIC_PROCS_EXITED] = MARK_LOWER_BOUND;
+    if (!last || !all_reaped(s))
+        mark[METRIC_CTX_VOLUNTARY] = mark[METRIC_CTX_INVOLUNTARY] = MARK_LOWER_BOUND;
+    mark[METRIC_ENERGY] = MARK_CPU_SHARE;
+}
+
+static void high_water(struct pr_session *s, double *value)
+{
+    for (int id = 0; id < METRIC_COUNT; id++)
+        if (pr_metrics[id].kind == KIND_HIGH_WATER)
+            s->high[id] = value[id] = fmax(value[id], s->high[id]);
+}
+
+void pr_tick_job(struct pr_session *s, double dt, bool last)
+{
+    double *value = s->now.value;
+    if (s->reaping && (s->select.reads & READ_IO)) {
+        double absorbed[METRIC_COUNT];
+        pr_self_absorbed_io(absorbed);
+        for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
+            s->ledger.reaped[id] = isnan(absorbed[id]) ? s->ledger.reaped[id] : absorbed[id];
+    }
+    pr_ledger_settle(&s->ledger, &s->set, last);
+    memset(s->now.mark, MARK_NONE, sizeof s->now.mark);
+    for (int id = 0; id < METRIC_COUNT; id++)
+        value[id] = s->ledger.total[id];
+    pr_fold(&s->set, value, s->now.mark);
+    count_members(s, value);
+    double cpu = value[METRIC_CPU_TIME] - s->totals_before[METRIC_CPU_TIME];
+    if (s->select.reads & READ_ENERGY)
+        value[METRIC_ENERGY] = pr_energy_read(&s->energy, &s->host, cpu);
+    pr_derive(value, s->totals_before, dt, &s->limits, s->now.mark);
+    high_water(s, value);
+    mark_bounds(s, last);
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        if (!pr_selected(&s->select, id) || (s->gone && pr_metrics[id].kind == KIND_GAUGE))
+            value[id] = NAN;
+        if (isnan(value[id]))
+            s->now.mark[id] = MARK_NONE;
+    }
+}
+
+/* --- members ---------------------------------------------------------------------------------- */
+
+static void copy_member(struct pr_session *s, struct pr_entity *e, double dt, struct pr_member *m)
+{
+    m->pid = e->pid;
+    m->ppid = e->ppid;
+    m->started = pr_host_wall_of(&s->host, e->start);
+    memcpy(m->comm, e->comm, sizeof m->comm);
+    pr_derive(e->value, e->previous, dt, &s->limits, NULL);
+    memcpy(m->value, e->value, sizeof m->value);
+}
+
+void pr_tick_members(struct pr_session *s, double dt)
+{
+    s->now.member_count = 0;
+    if (!pr_snapshot_reserve(&s->now, s->set.count))
+        return;
+    for (size_t k = 0; k < s->set.count; k++) {
+        struct pr_entity *e = s->set.items[k];
+        if (e->life == LIFE_ALIVE)
+            copy_member(s, e, dt, &s->now.members[s->now.member_count++]);
+    }
+}
+
+void pr_tick_finish(struct pr_session *s)
+{
+    memcpy(s->totals_before, s->ledger.total, sizeof s->totals_before);
+    for (size_t k = 0; k < s->set.count; k++) {
+        struct pr_entity *e = s->set.items[k];
+        memcpy(e->previous, e->value, sizeof e->previous);
+        if (e->life == LIFE_SETTLED)
+            pr_source_release(&s->host, e);
+    }
+    pr_entities_sweep(&s->set);
+}

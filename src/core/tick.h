@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inner part of a tick: from members' files to the job's values. */
+#pragma once
+#include "core/session.h"
+
+/* Finds new members and reads all. */
+void pr_tick_read(struct pr_session *s, int64_t now);
+/* Settles the ledger and fills s->now.value and s->now.mark. dt: seconds since the sample before,
+ * NaN where rates make no sense. `last`: nothing will be read any more. */
+void pr_tick_job(struct pr_session *s, double dt, bool last);
+/* Copies the members into s->now, with their rates. */
+void pr_tick_members(struct pr_session *s, double dt);
+/* Counters become those of the sample before; settled members go. */
+void pr_tick_finish(struct pr_session *s);

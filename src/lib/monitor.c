@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public API. */
+#include "lib/monitor.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "util/clock.h"
+
+#ifndef PROCTOR_VERSION
+#error "the build gives PROCTOR_VERSION"
+#endif
+
+const char *proctor_version(void)
+{
+    return PROCTOR_VERSION;
+}
+
+static int check_owner(const struct proctor_monitor *m, struct proctor_error *err)
+{
+    if (m->owner != getpid())
+        return pr_error(err, ECHILD, "this monitor belongs to process %d", (int)m->owner);
+    return 0;
+}
+
+int proctor_monitor_new(struct proctor_monitor **ret_monitor, struct proctor_error *err)
+{
+    struct proctor_monitor *m = calloc(1, sizeof *m);
+    if (!m || pr_config_init(&m->config) < 0) {
+        free(m);
+        return pr_error(err, ENOMEM, "out of memory");
+    }
+    m->owner = getpid();
+    m->wake = -1;
+    m->facts = (struct pr_facts){.way = WAY_ATTACH, .exit_code = -1, .exit_signal = -1};
+    *ret_monitor = m;
+    return 0;
+}
+
+void proctor_monitor_free(struct proctor_monitor *m)
+{
+    if (!m)
+        return;
+    if (m->owner != getpid()) {
+        if (m->prepared)
+            pr_session_abandon(&m->session);
+    } else {
+        proctor_monitor_stop(m, NULL);
+        if (m->prepared)
+            pr_session_done(&m->session);
+        if (m->wake >= 0)
+            close(m->wake);
+    }
+    pr_config_done(&m->config);
+    pr_buf_done(&m->summary);
+    free(m);
+}
+
+int proctor_monitor_watch_pid(struct proctor_monitor *m, pid_t pid, unsigned flags,
+                              struct proctor_error *err)
+{
+    struct pr_host host;
+    struct pr_target *target;
+    int r = check_owner(m, err);
+    if (r == 0 && m->prepared)
+        r = pr_error(err, EBUSY, "the monitor has begun already");
+    if (r == 0)
+        r = pr_host_open(&host, m->config.root, err);
+    if (r < 0)
+        return r;
+    m->tree = (struct pr_tree_setting){.root = pid};
+    r = pr_tree_new(&m->tree, &host, &target, err);
+    if (r == 0)
+        target->ops->free(target, true);
+    pr_host_close(&host);
+    if (r < 0)
+        return r;
+    m->config.no_children |= (flags & PROCTOR_NO_CHILDREN) != 0;
+    m->watching = true;
+    return 0;
+}
+
+int proctor_monitor_set(struct proctor_monitor *m, const char *option, const char *value,
+                        struct proctor_error *err)
+{
+    int r = check_owner(m, err);
+    if (r < 0)
+        return r;
+    if (m->prepared)
+        return pr_error(err, EBUSY, "'%s' cannot be set any more: the monitor has begun", option);
+    enum pr_option_id id = pr_option_find(option);
+    if (id == OPTION_COUNT || !(pr_options[id].commands & CMD_ATTACH))
+        return pr_error(err, EINVAL, "there is no option '%s'", option);
+    return pr_config_set(&m->config, id, value, ORIGIN_OPTION, option, err);
+}
+
+int proctor_monitor_on_sample(struct proctor_monitor *m, proctor_sample_fn *fn, void *data)
+{
+    if (m->prepared)
+        return -EBUSY;
+    m->on_sample = fn;
+    m->on_sample_data = data;
+    return 0;
+}
+
+int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err)
+{
+    if (!m->watching)
+        return pr_error(err, EINVAL, "the monitor watches nothing: name a process first");
+    m->tree.alone = m->config.no_children;
+    m->tree.wait_tree = m->config.wait_tree;
+    if (m->facts.way >= WAY_ATTACH)
+        m->facts.way = m->tree.alone ? WAY_ATTACH_ALONE : WAY_ATTACH;
+    int r = pr_session_init(&m->session, &m->config, err);
+    m->prepared = true;
+    m->session.inside = !m->outside;
+    m->session.events.say = m->say;
+    if (m->hold_limit)
+        m->session.host.hold_limit = m->hold_limit;
+    m->session.on_sample = m->on_sample;
+    m->session.on_sample_data = m->on_sample_data;
+    if (r == 0)
+        r = pr_session_watch(&m->session, &m->tree, err);
+    if (r == 0)
+        r = pr_session_open(&m->session, err);
+    return r;
+}
+
+/* --- the sampling thread ---------------------------------------------------------------------- */
+
+static bool time_is_up(const struct proctor_monitor *m)
+{
+    return m->config.duration > 0 &&
+           pr_session_elapsed(&m->session, pr_clock_boot()) >= m->config.duration;
+}
+
+static void *sampler(void *data)
+{
+    struct proctor_monitor *m = data;
+    struct pollfd wait[2] = {{.fd = m->session.timer, .events = POLLIN},
+                             {.fd = m->wake, .events = POLLIN}};
+    pr_session_tick(&m->session);
+    while (!pr_session_over(&m->session) && !time_is_up(m)) {
+        if (poll(wait, 2, -1) < 0 && errno != EINTR)
+            break;
+        if (wait[1].revents)
+            break;
+        if (!wait[0].revents)
+            continue;
+        pr_session_due(&m->session);
+        pr_session_tick(&m->session);
+    }
+    return NULL;
+}
+
+static int begin(struct proctor_monitor *m, struct proctor_error *err)
+{
+    int r = m->prepared ? 0 : pr_monitor_prepare(m, err);
+    if (r < 0 || m->session.begun)
+        return r;
+    r = pr_session_begin(&m->session);
+    return r < 0 ? pr_error(err, -r, "cannot make a timer: %s", strerror(-r)) : 0;
+}
+
+int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err)
+{
+    sigset_t all, old;
+    int r = check_owner(m, err);
+    if (r < 0)
+        return r;
+    if (m->started || m->stopped)
+        return pr_error(err, EBUSY, "the monitor has been started already");
+    r = begin(m, err);
+    if (r < 0)
+        return r;
+    m->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (m->wake < 0)
+        return pr_error(err, errno, "cannot make an event: %s", strerror(errno));
+    m->session.own_fds++;
+    m->session.own_threads++;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    r = pthread_create(&m->thread, NULL, sampler, m);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (r != 0)
+        return pr_error(err, r, "cannot start a thread: %s", strerror(r));
+    m->started = true;
+    return 0;
+}
+
+int proctor_monitor_collect(struct proctor_monitor *m, struct proctor_error *err)
+{
+    int r = check_owner(m, err);
+    if (r < 0)
+        return r;
+    if (m->started || m->stopped)
+        return pr_error(err, EBUSY, "the monitor samples by itself, or has stopped");
+    r = begin(m, err);
+    if (r == 0)
+        pr_session_tick(&m->session);
+    return r;
+}
+
+int proctor_monitor_stop(struct proctor_monitor *m, struct proctor_error *err)
+{
+    int r = check_owner(m, err);
+    if (r < 0 || m->stopped)
+        return r;
+    m->stopped = true;
+    if (m->started) {
+        eventfd_write(m->wake, 1);
+        pthread_join(m->thread, NULL);
+        m->session.own_threads--;
+    }
+    if (m->session.begun)
+        pr_session_end(&m->session);
+    return 0;
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+static int result(struct proctor_monitor *m, const char *key, double *ret,
+                  double (*get)(const struct pr_stats *, enum pr_metric_id))
+{
+    enum pr_metric_id id = pr_metric_find(key);
+    if (m->owner != getpid())
+        return -ECHILD;
+    if (id == METRIC_NONE)
+        return -ENOENT;
+    double v = m->stopped && m->session.begun ? get(&m->session.stats, id) : NAN;
+    if (isnan(v))
+        return -ENODATA;
+    *ret = v;
+    return 0;
+}
+
+int proctor_monitor_total(struct proctor_monitor *m, const char *key, double *ret)
+{
+    return result(m, key, ret, pr_stats_total);
+}
+
+int proctor_monitor_peak(struct proctor_monitor *m, const char *key, double *ret)
+{
+    return result(m, key, ret, pr_stats_peak);
+}
+
+const char *proctor_monitor_summary_json(struct proctor_monitor *m)
+{
+    if (m->owner != getpid() || !m->stopped || !m->session.begun)
+        return NULL;
+    pr_buf_reset(&m->summary);
+    pr_summary_json(&m->summary, &m->session, &m->facts);
+    return m->summary.failed ? NULL : pr_buf_text(&m->summary);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The monitor behind the public handle; the command uses it too, and drives the session itself. */
+#pragma once
+#include "report/summary.h"
+
+struct proctor_monitor {
+    struct pr_config config;
+    struct pr_session session; /* the sampling thread's while `started` */
+    struct pr_facts facts;
+    struct pr_tree_setting tree;
+    struct pr_buf summary;
+    pid_t owner; /* who made it: in a forked child the handle is dead */
+    bool watching, prepared, started, stopped;
+    pthread_t thread;
+    int wake;       /* tells the thread to stop */
+    bool outside;   /* the command: nothing of ours is in the job */
+    int hold_limit; /* held descriptors at most; 0 leaves it to the session */
+    pr_say_fn *say; /* told of trouble at once; NULL for nobody */
+    proctor_sample_fn *on_sample;
+    void *on_sample_data;
+};
+
+/* From settings to a session that is ready to begin: files open, writer running. */
+int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run was, said at its end: for people in at most eight lines, for programs as JSON. */
+#pragma once
+#include "core/session.h"
+
+enum pr_way { WAY_RUN, WAY_RUN_NO_SUBREAPER, WAY_ATTACH, WAY_ATTACH_ALONE };
+
+/* What the session does not know itself. */
+struct pr_facts {
+    enum pr_way way;
+    char **argv;                /* NULL-terminated; borrowed */
+    int exit_code, exit_signal; /* -1 where there is none */
+};
+
+void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts);
+/* `color`: with terminal colours; `bars`: with small curves, which need UTF-8. */
+void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts,
+                     bool color, bool bars);
+
+/* How CPU and I/O totals were obtained, and whether anything may be missing. */
+const char *pr_summary_source(const struct pr_facts *facts);
+bool pr_summary_complete(const struct pr_session *s, const struct pr_facts *facts);
+/* What is missing, in words, into text; "" where nothing is known to be. */
+void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, struct pr_buf *out);

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys here are a promise: they may be added to, never renamed. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/self.h"
+#include "report/summary.h"
+#include "util/clock.h"
+#include "util/json.h"
+
+#define SCHEMA 1
+
+static void number(struct pr_json *j, const char *key, double v)
+{
+    pr_json_key(j, key);
+    pr_json_number(j, v);
+}
+
+static void text(struct pr_json *j, const char *key, const char *v)
+{
+    pr_json_key(j, key);
+    pr_json_string(j, v);
+}
+
+static void boolean(struct pr_json *j, const char *key, bool v)
+{
+    pr_json_key(j, key);
+    pr_json_bool(j, v);
+}
+
+static void open(struct pr_json *j, const char *key, char bracket)
+{
+    pr_json_key(j, key);
+    pr_json_open(j, bracket);
+}
+
+static void put_labels(struct pr_json *j, const struct pr_list *labels)
+{
+    open(j, "labels", '{');
+    for (size_t i = 0; i < labels->count; i++) {
+        char key[256];
+        const char *equals = strchr(labels->items[i], '=');
+        size_t n = (size_t)(equals - labels->items[i]);
+        n = n < sizeof key - 1 ? n : sizeof key - 1;
+        memcpy(key, labels->items[i], n);
+        key[n] = '\0';
+        text(j, key, equals + 1);
+    }
+    pr_json_close(j, '}');
+}
+
+static void put_run(struct pr_json *j, const struct pr_session *s, const struct pr_facts *facts)
+{
+    char host[256] = "", started[40];
+    gethostname(host, sizeof host - 1);
+    pr_clock_rfc3339(s->start_wall, started, sizeof started);
+    open(j, "run", '{');
+    text(j, "id", s->run_id);
+    open(j, "command", '[');
+    for (char **arg = facts->argv; arg && *arg; arg++)
+        pr_json_string(j, *arg);
+    pr_json_close(j, ']');
+    text(j, "host", host);
+    text(j, "name", s->config->name);
+    text(j, "node", s->config->node);
+    put_labels(j, &s->config->label);
+    text(j, "started", started);
+    number(j, "duration", s->stats.seconds);
+    number(j, "interval", s->config->interval);
+    pr_json_close(j, '}');
+}
+
+static void put_optional(struct pr_json *j, const char *key, int v)
+{
+    pr_json_key(j, key);
+    if (v < 0)
+        pr_json_null(j);
+    else
+        pr_json_int(j, v);
+}
+
+static void put_exit(struct pr_json *j, const struct pr_facts *facts)
+{
+    open(j, "exit", '{');
+    put_optional(j, "code", facts->exit_code);
+    put_optional(j, "signal", facts->exit_signal);
+    pr_json_close(j, '}');
+}
+
+static void put_metric(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id id)
+{
+    const struct pr_stat *v = &s->metric[id];
+    double mean = pr_stats_mean(s, id);
+    open(j, pr_metrics[id].key, '{');
+    if (pr_metrics[id].kind == KIND_COUNTER) {
+        number(j, "total", pr_stats_total(s, id));
+    } else {
+        number(j, "peak", pr_stats_peak(s, id));
+        number(j, "mean", mean);
+        number(j, "min", v->min);
+        number(j, "last", v->last);
+        number(j, "at", v->at);
+    }
+    if (v->mark)
+        text(j, "mark", pr_mark_name((enum pr_mark)v->mark));
+    pr_json_close(j, '}');
+}
+
+static bool is_known(const struct pr_stats *s, enum pr_metric_id id)
+{
+    return s->metric[id].known > 0 || !isnan(pr_stats_peak(s, id));
+}
+
+static void put_metrics(struct pr_json *j, const struct pr_session *s)
+{
+    open(j, "metrics", '{');
+    for (int id = 0; id < METRIC_COUNT; id++)
+        if (pr_selected(&s->select, id) && is_known(&s->stats, (enum pr_metric_id)id))
+            put_metric(j, &s->stats, (enum pr_metric_id)id);
+    pr_json_close(j, '}');
+}
+
+static const char *reason_of(const struct pr_session *s, int id)
+{
+    if (s->reason[id][0])
+        return s->reason[id];
+    if (pr_metrics[id].needs & READ_LATER)
+        return "this version has no source for it";
+    if (id == METRIC_ENERGY)
+        return s->energy.reason;
+    return "the job ended before it could be read";
+}
+
+static void put_absent(struct pr_json *j, const struct pr_session *s)
+{
+    open(j, "absent", '[');
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        if (!pr_selected(&s->select, id) || is_known(&s->stats, (enum pr_metric_id)id))
+            continue;
+        pr_json_open(j, '{');
+        text(j, "metric", pr_metrics[id].key);
+        text(j, "reason", reason_of(s, id));
+        pr_json_close(j, '}');
+    }
+    pr_json_close(j, ']');
+}
+
+static void put_account(struct pr_json *j, const char *key, const char *source, bool complete,
+                        double before, const char *note)
+{
+    open(j, key, '{');
+    text(j, "source", source);
+    boolean(j, "complete", complete);
+    number(j, "residual", NAN);
+    number(j, "before", before);
+    text(j, "note", note && *note ? note : NULL);
+    pr_json_close(j, '}');
+}
+
+static void put_accounting(struct pr_json *j, const struct pr_session *s,
+                           const struct pr_facts *facts)
+{
+    struct pr_buf note = {0};
+    const double *before = s->ledger.before;
+    bool complete = pr_summary_complete(s, facts), one = s->set.started == 1;
+    pr_summary_note(s, facts, &note);
+    open(j, "accounting", '{');
+    put_account(j, "cpu", pr_summary_source(facts), complete, before[METRIC_CPU_TIME],
+                pr_buf_text(&note));
+    if (s->io_unreadable)
+        pr_buf_printf(&note, "%sthe I/O of %lu processes could not be read while they lived",
+                      note.len ? "; " : "", s->io_unreadable);
+    put_account(j, "io", pr_summary_source(facts), complete && !s->io_unreadable,
+                before[METRIC_IO_READ] + before[METRIC_IO_WRITE], pr_buf_text(&note));
+    put_account(j, "memory_peak", "VmHWM of living processes, rusage of reaped ones, sampled sums",
+                one, NAN,
+                one ? NULL
+                    : "of the job: the larger of the highest sampled sum and the largest single "
+                      "mark, so a lower bound where several processes peak between samples");
+    pr_json_close(j, '}');
+    pr_buf_done(&note);
+}
+
+static void put_limits(struct pr_json *j, const struct pr_limits *l)
+{
+    static const struct {
+        enum pr_limit id;
+        const char *key, *unit;
+    } rows[] = {{LIMIT_CPU, "cpu", "cores"}, {LIMIT_MEMORY, "memory", "bytes"}};
+    open(j, "limits", '{');
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        open(j, rows[i].key, '{');
+        number(j, rows[i].unit, l->total[rows[i].id]);
+        text(j, "source", l->source[rows[i].id]);
+        pr_json_close(j, '}');
+    }
+    pr_json_close(j, '}');
+}
+
+static void put_counts(struct pr_json *j, const struct pr_session *s)
+{
+    open(j, "processes", '{');
+    pr_json_key(j, "seen");
+    pr_json_int(j, (int64_t)s->set.started);
+    number(j, "never_sampled", NAN);
+    pr_json_close(j, '}');
+    open(j, "samples", '{');
+    pr_json_key(j, "taken");
+    pr_json_int(j, (int64_t)s->taken);
+    pr_json_key(j, "late");
+    pr_json_int(j, (int64_t)s->late);
+    pr_json_key(j, "missed");
+    pr_json_int(j, (int64_t)s->missed);
+    pr_json_close(j, '}');
+}
+
+static void put_events(struct pr_json *j, const struct pr_events *e)
+{
+    open(j, "events", '[');
+    for (size_t i = 0; i < e->count; i++) {
+        pr_json_open(j, '{');
+        text(j, "type", pr_event_type_name(e->item[i].type));
+        number(j, "at", e->item[i].at);
+        number(j, "seconds", e->item[i].seconds);
+        text(j, "text", e->item[i].text);
+        pr_json_close(j, '}');
+    }
+    pr_json_close(j, ']');
+}
+
+static void put_left(struct pr_json *j, const struct pr_session *s)
+{
+    open(j, "left_running", '[');
+    for (size_t i = 0; i < s->left_count; i++) {
+        pr_json_open(j, '{');
+        pr_json_key(j, "pid");
+        pr_json_int(j, s->left[i].pid);
+        text(j, "command", s->left[i].comm);
+        pr_json_close(j, '}');
+    }
+    pr_json_close(j, ']');
+}
+
+static void put_self(struct pr_json *j, const struct pr_session *s)
+{
+    double cpu = pr_seconds(s->self_cpu);
+    open(j, "self", '{');
+    number(j, "cpu_seconds", cpu);
+    number(j, "cpu_ratio", s->stats.seconds > 0 ? cpu / s->stats.seconds : NAN);
+    number(j, "rss_peak_bytes", s->inside ? NAN : pr_self_rss_peak());
+    pr_json_close(j, '}');
+}
+
+void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts)
+{
+    static const char *const later[] = {"phases", "matches", "devices", "findings"};
+    struct pr_json j = {.out = out, .indent = 2};
+    pr_json_open(&j, '{');
+    pr_json_key(&j, "schema");
+    pr_json_int(&j, SCHEMA);
+    put_run(&j, s, facts);
+    put_exit(&j, facts);
+    put_metrics(&j, s);
+    put_accounting(&j, s, facts);
+    put_counts(&j, s);
+    put_absent(&j, s);
+    put_limits(&j, &s->limits);
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        open(&j, later[i], '[');
+        pr_json_close(&j, ']');
+    }
+    put_events(&j, &s->events);
+    put_left(&j, s);
+    put_self(&j, s);
+    pr_json_close(&j, '}');
+    pr_buf_char(out, '\n');
+}

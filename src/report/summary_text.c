@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* At most eight lines, the most important first. */
+#include <math.h>
+#include <string.h>
+
+#include "core/self.h"
+#include "report/summary.h"
+#include "util/clock.h"
+#include "util/text.h"
+
+#define COMMAND_SHOWN 60
+#define LEFT_SHOWN    3
+
+struct page {
+    struct pr_buf *out;
+    struct pr_session *s;
+    const struct pr_facts *facts;
+    bool color, bars;
+};
+
+static void paint(struct page *p, const char *code)
+{
+    if (p->color)
+        pr_buf_printf(p->out, "\033[%sm", code);
+}
+
+static void label(struct page *p, const char *name)
+{
+    pr_buf_str(p->out, "  ");
+    paint(p, "2");
+    pr_buf_printf(p->out, "%-8s", name);
+    paint(p, "0");
+}
+
+static void human(struct page *p, double v, enum pr_unit unit)
+{
+    pr_units_human(p->out, v, unit);
+}
+
+static void curve(struct page *p, const struct pr_spark *k, const char *code)
+{
+    static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
+                                         "\u2585", "\u2586", "\u2587", "\u2588"};
+    double top = 0;
+    if (!p->bars || k->used < 3)
+        return;
+    for (unsigned i = 0; i < k->used; i++)
+        top = fmax(top, k->point[i]);
+    pr_buf_str(p->out, "  ");
+    paint(p, code);
+    for (unsigned i = 0; i < k->used; i++)
+        pr_buf_str(p->out, blocks[top > 0 ? (int)(k->point[i] / top * 7.49) : 0]);
+    paint(p, "0");
+}
+
+static void command(struct page *p)
+{
+    struct pr_buf line = {0};
+    for (char **arg = p->facts->argv; arg && *arg; arg++) {
+        pr_buf_str(&line, arg == p->facts->argv ? "" : " ");
+        pr_text_safe(&line, *arg);
+    }
+    const char *text = pr_buf_text(&line);
+    size_t shown = strlen(text);
+    if (shown > COMMAND_SHOWN) {
+        shown = COMMAND_SHOWN - 3;
+        while (shown && ((unsigned char)text[shown] & 0xc0) == 0x80)
+            shown--; /* not in the middle of a character */
+    }
+    pr_buf_printf(p->out, "%.*s%s", (int)shown, text, text[shown] ? "..." : "");
+    pr_buf_done(&line);
+}
+
+static void verdict_line(struct page *p)
+{
+    const struct pr_facts *f = p->facts;
+    bool bad = f->exit_code > 0 || f->exit_signal > 0;
+    paint(p, "1");
+    pr_buf_str(p->out, "proctor: ");
+    command(p);
+    paint(p, "0");
+    pr_buf_str(p->out, "  ");
+    if (bad)
+        paint(p, "31");
+    if (f->exit_signal > 0)
+        pr_buf_printf(p->out, "killed by SIG%s", sigabbrev_np(f->exit_signal));
+    else if (f->exit_code >= 0)
+        pr_buf_printf(p->out, "exit %d", f->exit_code);
+    else
+        pr_buf_str(p->out, p->s->gone ? "ended" : "still running");
+    if (bad)
+        paint(p, "0");
+    pr_buf_str(p->out, f->way >= WAY_ATTACH ? ", watched for " : " after ");
+    human(p, p->s->stats.seconds, UNIT_SECONDS);
+    pr_buf_printf(p->out, ", %lu samples", p->s->taken);
+    if (p->s->missed)
+        pr_buf_printf(p->out, " (%lu missed)", p->s->missed);
+    pr_buf_char(p->out, '\n');
+}
+
+static void cpu_line(struct page *p)
+{
+    const struct pr_stats *st = &p->s->stats;
+    double total = pr_stats_total(st, METRIC_CPU_TIME);
+    if (isnan(total))
+        return;
+    label(p, "CPU");
+    human(p, total, UNIT_SECONDS);
+    if (!isnan(pr_stats_total(st, METRIC_CPU_USER))) {
+        pr_buf_str(p->out, " (user ");
+        human(p, pr_stats_total(st, METRIC_CPU_USER), UNIT_SECONDS);
+        pr_buf_str(p->out, ", system ");
+        human(p, pr_stats_total(st, METRIC_CPU_SYSTEM), UNIT_SECONDS);
+        pr_buf_str(p->out, ")");
+    }
+    double mean = total / st->seconds, peak = st->metric[METRIC_CPU_USAGE].max;
+    pr_buf_str(p->out, "; mean ");
+    human(p, mean, UNIT_CORES);
+    if (peak > mean) {
+        pr_buf_str(p->out, ", peak ");
+        pr_units_fixed(p->out, peak, 2);
+    }
+    pr_buf_str(p->out, " of ");
+    pr_units_number(p->out, p->s->limits.total[LIMIT_CPU]);
+    curve(p, &st->cpu, "34");
+    pr_buf_char(p->out, '\n');
+}
+
+static void share_of_limit(struct page *p, double v)
+{
+    double limit = p->s->limits.total[LIMIT_MEMORY];
+    if (!(limit > 0))
+        return;
+    pr_buf_str(p->out, "; ");
+    pr_units_fixed(p->out, v / limit * 100, v / limit < 0.1 ? 1 : 0);
+    pr_buf_str(p->out, " % of ");
+    human(p, limit, UNIT_BYTES);
+}
+
+static void memory_line(struct page *p)
+{
+    const struct pr_stats *st = &p->s->stats;
+    static const struct {
+        enum pr_metric_id id;
+        const char *name;
+    } rows[] = {
+        {METRIC_MEM_PSS, "PSS"}, {METRIC_MEM_RSS, "RSS"}, {METRIC_MEM_RSS_PEAK, "RSS mark"}};
+    double most = NAN;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double peak = st->metric[rows[i].id].max;
+        if (isnan(peak) ||
+            (rows[i].id == METRIC_MEM_RSS_PEAK && peak <= st->metric[METRIC_MEM_RSS].max))
+            continue;
+        if (isnan(most))
+            label(p, "memory");
+        pr_buf_str(p->out, isnan(most) ? "peak " : ", ");
+        human(p, peak, UNIT_BYTES);
+        pr_buf_printf(p->out, " %s", rows[i].name);
+        most = fmax(most, peak);
+    }
+    if (isnan(most))
+        return;
+    share_of_limit(p, most);
+    curve(p, &st->memory, "35");
+    pr_buf_char(p->out, '\n');
+}
+
+static void io_line(struct page *p)
+{
+    const struct pr_stats *st = &p->s->stats;
+    if (isnan(pr_stats_total(st, METRIC_IO_READ)))
+        return;
+    label(p, "I/O");
+    pr_buf_str(p->out, "storage: ");
+    human(p, pr_stats_total(st, METRIC_IO_READ), UNIT_BYTES);
+    pr_buf_str(p->out, " read, ");
+    human(p, pr_stats_total(st, METRIC_IO_WRITE), UNIT_BYTES);
+    pr_buf_str(p->out, " written");
+    if (!isnan(pr_stats_total(st, METRIC_IO_RCHAR))) {
+        pr_buf_str(p->out, "; all calls: ");
+        human(p, pr_stats_total(st, METRIC_IO_RCHAR), UNIT_BYTES);
+        pr_buf_str(p->out, " read, ");
+        human(p, pr_stats_total(st, METRIC_IO_WCHAR), UNIT_BYTES);
+        pr_buf_str(p->out, " written");
+    }
+    pr_buf_char(p->out, '\n');
+}
+
+static void process_line(struct page *p)
+{
+    const struct pr_stats *st = &p->s->stats;
+    double most = st->metric[METRIC_PROCS].max, threads = st->metric[METRIC_THREADS].max;
+    label(p, "procs");
+    pr_buf_printf(p->out, "%lu seen", (unsigned long)p->s->set.started);
+    if (most > 0)
+        pr_buf_printf(p->out, ", at most %.0f at once", most);
+    if (threads > 0)
+        pr_buf_printf(p->out, " with %.0f thread%s", threads, threads > 1 ? "s" : "");
+    if (p->s->left_count) {
+        pr_buf_printf(p->out, "; %zu left running:", p->s->left_count);
+        for (size_t i = 0; i < p->s->left_count && i < LEFT_SHOWN; i++) {
+            pr_buf_str(p->out, i ? ", " : " ");
+            pr_text_safe(p->out, p->s->left[i].comm);
+            pr_buf_printf(p->out, " (%d)", (int)p->s->left[i].pid);
+        }
+        pr_buf_str(p->out, p->s->left_count > LEFT_SHOWN ? ", ..." : "");
+    }
+    pr_buf_char(p->out, '\n');
+}
+
+static void account_line(struct page *p)
+{
+    bool complete = pr_summary_complete(p->s, p->facts);
+    struct pr_buf note = {0};
+    pr_summary_note(p->s, p->facts, &note);
+    label(p, "counted");
+    pr_buf_str(p->out, pr_summary_source(p->facts));
+    if (!complete)
+        paint(p, "33");
+    pr_buf_str(p->out, complete ? "; complete" : "; not complete");
+    if (note.len)
+        pr_buf_printf(p->out, ": %s", pr_buf_text(&note));
+    if (!complete)
+        paint(p, "0");
+    pr_buf_char(p->out, '\n');
+    pr_buf_done(&note);
+}
+
+static void self_line(struct page *p)
+{
+    double cpu = pr_seconds(p->s->self_cpu), rss = pr_self_rss_peak();
+    label(p, "cost");
+    human(p, cpu, UNIT_SECONDS);
+    pr_buf_str(p->out, " of CPU");
+    if (p->s->stats.seconds >= 1) { /* starting costs 2 ms: no rate of a moment */
+        pr_buf_str(p->out, ", ");
+        pr_units_fixed(p->out, cpu / p->s->stats.seconds * 100, 2);
+        pr_buf_str(p->out, " % of one core");
+    }
+    if (p->s->over_budget)
+        pr_buf_printf(p->out, ", over the budget of %s", p->s->config->text[OPTION_BUDGET]);
+    if (!isnan(rss)) {
+        pr_buf_str(p->out, "; ");
+        human(p, rss, UNIT_BYTES);
+    }
+    pr_buf_char(p->out, '\n');
+}
+
+static void trouble_line(struct page *p)
+{
+    if (!p->s->events.problems)
+        return;
+    label(p, "trouble");
+    paint(p, "33");
+    for (size_t i = 0; i < p->s->events.count; i++) {
+        if (p->s->events.item[i].type != EVENT_PROBLEM)
+            continue;
+        pr_text_safe(p->out, p->s->events.item[i].text);
+        break;
+    }
+    if (p->s->events.problems > 1)
+        pr_buf_printf(p->out, " (and %u more)", p->s->events.problems - 1);
+    paint(p, "0");
+    pr_buf_char(p->out, '\n');
+}
+
+void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts,
+                     bool color, bool bars)
+{
+    struct page p = {out, s, facts, color, bars};
+    verdict_line(&p);
+    cpu_line(&p);
+    memory_line(&p);
+    io_line(&p);
+    process_line(&p);
+    account_line(&p);
+    self_line(&p);
+    trouble_line(&p);
+}

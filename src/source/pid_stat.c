@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /proc/PID/stat (Documentation/filesystems/proc.rst, table 1-4). comm may hold blanks, parentheses
+ * and newlines: fields are counted from behind the last ')'. */
+#include "core/stat_line.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/source.h"
+#include "util/scan.h"
+
+enum { PER_TICK = -1 }; /* scale by the length of a clock tick */
+
+/* Which field, by its number in proc(5), goes where: the process's own, or what it took over. */
+static const struct {
+    int field;
+    enum pr_metric_id metric;
+    bool reaped;
+    int scale;
+} rows[] = {
+    {10, METRIC_FAULTS_MINOR, false, 1},    {11, METRIC_FAULTS_MINOR, true, 1},
+    {12, METRIC_FAULTS_MAJOR, false, 1},    {13, METRIC_FAULTS_MAJOR, true, 1},
+    {14, METRIC_CPU_USER, false, PER_TICK}, {15, METRIC_CPU_SYSTEM, false, PER_TICK},
+    {16, METRIC_CPU_USER, true, PER_TICK},  {17, METRIC_CPU_SYSTEM, true, PER_TICK},
+    {20, METRIC_THREADS, false, 1},
+};
+
+#define FIRST 4 /* the first numeric field: ppid */
+#define LAST  22
+
+/* Numbers of the fields FIRST to LAST; false where the text is not a stat file. */
+static bool split(struct pr_scan s, struct pr_stat_line *ret, int64_t *field)
+{
+    const char *open = memchr(s.p, '(', (size_t)(s.end - s.p));
+    const char *close = memrchr(s.p, ')', (size_t)(s.end - s.p));
+    int64_t pid;
+    if (!open || !close || close < open || close + 3 >= s.end || !pr_scan_i64(&s, &pid))
+        return false;
+    size_t n = (size_t)(close - open - 1);
+    n = n < COMM_MAX - 1 ? n : COMM_MAX - 1;
+    memcpy(ret->comm, open + 1, n);
+    ret->comm[n] = '\0';
+    ret->pid = (pid_t)pid;
+    ret->state = close[2];
+    s.p = close + 3;
+    for (int i = FIRST; i <= LAST; i++)
+        if (!pr_scan_i64(&s, &field[i]))
+            return false;
+    ret->ppid = (pid_t)field[4];
+    ret->pgrp = (pid_t)field[5];
+    ret->start = (uint64_t)field[22];
+    return true;
+}
+
+bool pr_stat_line_parse(const char *text, size_t len, struct pr_stat_line *ret)
+{
+    int64_t field[LAST + 1];
+    return split(pr_scan_of(text, len), ret, field);
+}
+
+static void take(const struct pr_tick *t, struct pr_entity *e, const struct pr_stat_line *line,
+                 const int64_t *field)
+{
+    e->ppid = line->ppid;
+    e->pgrp = line->pgrp;
+    e->state = line->state;
+    memcpy(e->comm, line->comm, sizeof e->comm);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double v = (double)field[rows[i].field];
+        if (rows[i].scale == PER_TICK)
+            v /= (double)t->host->ticks_per_second;
+        (rows[i].reaped ? e->reaped : e->value)[rows[i].metric] = v;
+    }
+    e->value[METRIC_CPU_TIME] = e->value[METRIC_CPU_USER] + e->value[METRIC_CPU_SYSTEM];
+    e->reaped[METRIC_CPU_TIME] = e->reaped[METRIC_CPU_USER] + e->reaped[METRIC_CPU_SYSTEM];
+}
+
+static int read_stat(const struct pr_tick *t, struct pr_entity *e)
+{
+    struct pr_stat_line line;
+    int64_t field[LAST + 1];
+    ssize_t n = pr_source_text(t, e, SOURCE_pid_stat);
+    if (n < 0)
+        return (int)n;
+    if (!split(pr_scan_of(t->text, (size_t)n), &line, field))
+        return -EIO;
+    if (line.start != e->start) /* the pid belongs to another process by now */
+        return -ESRCH;
+    take(t, e, &line, field);
+    return 0;
+}
+
+const struct pr_source pr_source_pid_stat = {
+    .name = "stat", .gives = READ_STAT, .file = "stat", .read = read_stat};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /proc/PID/status. Context switches in it are those of the leader thread only: a lower bound. */
+#include "core/source.h"
+#include "util/scan.h"
+
+static const struct pr_scan_row rows[] = {
+    {"VmHWM:", METRIC_MEM_RSS_PEAK, 1024},
+    {"VmSwap:", METRIC_MEM_SWAP, 1024},
+    {"voluntary_ctxt_switches:", METRIC_CTX_VOLUNTARY, 1},
+    {"nonvoluntary_ctxt_switches:", METRIC_CTX_INVOLUNTARY, 1},
+};
+
+static void parse(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
+{
+    (void)t;
+    double swap = e->value[METRIC_MEM_SWAP];
+    pr_scan_keyed(text, len, rows, sizeof rows / sizeof *rows, e->value);
+    if (e->pss_at) /* smaps_rollup has the better figure: it knows of swapped shared memory */
+        e->value[METRIC_MEM_SWAP] = swap;
+}
+
+const struct pr_source pr_source_pid_status = {
+    .name = "status", .gives = READ_STATUS, .file = "status", .parse = parse};

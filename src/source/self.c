@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /proc/self/io holds what our threads did and what our reaped children did; the threads' own files
+ * hold the former alone. The process's file is read first: what a thread of ours does between the
+ * two readings then makes the difference too small for a moment, never too large. */
+#include "core/self.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "source/pid_io.h"
+#include "util/fs.h"
+
+static ssize_t read_io(const char *path, double *value)
+{
+    char text[512];
+    ssize_t n = pr_fs_read(AT_FDCWD, path, text, sizeof text);
+    if (n > 0)
+        pr_scan_keyed(text, (size_t)n, pr_io_rows, IO_ROWS, value);
+    return n;
+}
+
+/* Takes one thread's own I/O off. A read is counted only after it was made: what the calling thread
+ * has read since the process's file was is in its own, and not in the process's. */
+static bool subtract_thread(const char *tid, double *since, double *value)
+{
+    char path[64];
+    double own[METRIC_COUNT];
+    snprintf(path, sizeof path, "/proc/self/task/%.16s/io", tid);
+    ssize_t n = read_io(path, own);
+    for (size_t i = 0; n > 0 && i < IO_ROWS; i++)
+        value[pr_io_rows[i].metric] -= own[pr_io_rows[i].metric];
+    if (atoi(tid) == gettid())
+        value[METRIC_IO_RCHAR] += *since;
+    *since += (double)n;
+    return n > 0;
+}
+
+static bool subtract_threads(double since, double *value)
+{
+    char room[4096] __attribute__((aligned(8)));
+    bool good = true;
+    int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ssize_t n;
+    if (fd < 0)
+        return false;
+    while ((n = getdents64(fd, room, sizeof room)) > 0)
+        for (ssize_t at = 0; at < n;) {
+            const struct dirent64 *entry = (const void *)(room + at);
+            at += entry->d_reclen;
+            if (entry->d_name[0] != '.')
+                good = subtract_thread(entry->d_name, &since, value) && good;
+        }
+    close(fd);
+    return good;
+}
+
+void pr_self_absorbed_io(double *value)
+{
+    ssize_t n = read_io("/proc/self/io", value);
+    bool good = n > 0 && subtract_threads((double)n, value);
+    for (size_t i = 0; i < IO_ROWS; i++)
+        if (!good)
+            value[pr_io_rows[i].metric] = NAN;
+}
+
+double pr_self_rss_peak(void)
+{
+    static const struct pr_scan_row row = {"VmHWM:", 0, 1024};
+    char text[4096];
+    double peak[1] = {NAN};
+    ssize_t n = pr_fs_read(AT_FDCWD, "/proc/self/status", text, sizeof text);
+    if (n > 0)
+        pr_scan_keyed(text, (size_t)n, &row, 1, peak);
+    return peak[0];
+}

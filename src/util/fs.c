@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "util/buf.h"
+
+int pr_fs_open(int dirfd, const char *path)
+{
+    int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return fd < 0 ? -errno : fd;
+}
+
+ssize_t pr_fs_pread(int fd, char *text, size_t size)
+{
+    size_t len = 0;
+    while (len + 1 < size) {
+        ssize_t n = pread(fd, text + len, size - 1 - len, (off_t)len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        len += (size_t)n;
+        /* Kernel files come whole in one read if the buffer holds them: a short read is the end,
+         * and asking again would cost as much as the first time. */
+        if (n == 0 || len + 1 < size)
+            break;
+    }
+    text[len] = '\0';
+    return (ssize_t)len;
+}
+
+ssize_t pr_fs_read(int dirfd, const char *path, char *text, size_t size)
+{
+    int fd = pr_fs_open(dirfd, path);
+    if (fd < 0)
+        return fd;
+    ssize_t n = pr_fs_pread(fd, text, size);
+    close(fd);
+    return n;
+}
+
+int pr_fs_slurp(int dirfd, const char *path, char **ret_text, size_t *ret_len)
+{
+    int fd = pr_fs_open(dirfd, path);
+    if (fd < 0)
+        return fd;
+    struct pr_buf b = {0};
+    ssize_t n = 1;
+    while (n > 0 && pr_buf_reserve(&b, 4096)) {
+        n = read(fd, b.data + b.len, b.cap - b.len - 1);
+        if (n > 0)
+            b.len += (size_t)n;
+        else if (n < 0 && errno == EINTR)
+            n = 1;
+    }
+    int r = n < 0 ? -errno : b.failed ? -ENOMEM : 0;
+    close(fd);
+    if (r < 0) {
+        pr_buf_done(&b);
+        return r;
+    }
+    b.data[b.len] = '\0';
+    *ret_text = b.data;
+    *ret_len = b.len;
+    return 0;
+}
+
+int pr_fs_write(int fd, const char *data, size_t len, size_t *ret_done)
+{
+    *ret_done = 0;
+    while (*ret_done < len) {
+        ssize_t n = write(fd, data + *ret_done, len - *ret_done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        *ret_done += (size_t)n;
+    }
+    return 0;
+}

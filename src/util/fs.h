@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small files in one call, and writing that does not stop half way. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Opens path below dirfd for reading, close-on-exec. Descriptor or -errno. */
+int pr_fs_open(int dirfd, const char *path);
+/* Reads from the start of fd until the end or until size-1 bytes; NUL-terminates.
+ * Length or -errno. */
+ssize_t pr_fs_pread(int fd, char *text, size_t size);
+/* Open, read, close. Length or -errno. */
+ssize_t pr_fs_read(int dirfd, const char *path, char *text, size_t size);
+/* A whole file of any size as a malloc'ed, NUL-terminated text; the caller frees.
+ * 0 or -errno. */
+int pr_fs_slurp(int dirfd, const char *path, char **ret_text, size_t *ret_len);
+/* Writes as much as goes; *ret_done says how much did. 0 or -errno. */
+int pr_fs_write(int fd, const char *data, size_t len, size_t *ret_done);

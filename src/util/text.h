@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text from outside, made safe for where it goes. */
+#pragma once
+#include <stddef.h>
+
+#include "util/buf.h"
+
+/* Length of the valid UTF-8 character at p (1 to 4), 0 where there is none. */
+size_t pr_text_utf8(const char *p, const char *end);
+/* Appends text fit for a terminal or a log: control characters and broken UTF-8 as \xNN. */
+void pr_text_safe(struct pr_buf *out, const char *text);
+/* Appends one CSV field as RFC 4180 has it: quoted only where it must be. */
+void pr_text_csv(struct pr_buf *out, const char *text);

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/units.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "util/scan.h"
+
+static const struct {
+    const char *name, *suffix, *human;
+} units[] = {
+    [UNIT_COUNT] = {"1", "", ""},
+    [UNIT_SECONDS] = {"seconds", "_seconds", " s"},
+    [UNIT_BYTES] = {"bytes", "_bytes", ""},
+    [UNIT_BYTES_PER_SECOND] = {"bytes per second", "_bytes_per_second", "/s"},
+    [UNIT_CORES] = {"cores", "_cores", " cores"},
+    [UNIT_RATIO] = {"ratio", "_ratio", ""},
+    [UNIT_PERCENT] = {"percent", "", " %"},
+    [UNIT_GPUS] = {"GPUs", "", " GPUs"},
+    [UNIT_WATTS] = {"watts", "_watts", " W"},
+    [UNIT_JOULES] = {"joules", "_joules", " J"},
+    [UNIT_CELSIUS] = {"celsius", "_celsius", " \302\260C"},
+    [UNIT_HERTZ] = {"hertz", "_hertz", " Hz"},
+};
+
+const char *pr_units_name(enum pr_unit unit)
+{
+    return units[unit].name;
+}
+
+const char *pr_units_suffix(enum pr_unit unit)
+{
+    return units[unit].suffix;
+}
+
+static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
+
+/* Digits by hand: printf would ask the locale for its decimal point. */
+void pr_units_fixed(struct pr_buf *out, double v, int decimals)
+{
+    char digits[40];
+    size_t n = sizeof digits;
+    if (!isfinite(v))
+        return;
+    while (decimals > 0 && fabs(v) * powers[decimals] > 9e18)
+        decimals--;
+    if (fabs(v) > 9e18) { /* beyond 64 bits nothing of ours is real: the largest will do */
+        v = v < 0 ? -9e18 : 9e18;
+    }
+    uint64_t scaled = (uint64_t)llround(fabs(v) * powers[decimals]);
+    bool negative = v < 0 && scaled;
+    for (int i = 0; i <= decimals || scaled; i++) {
+        if (i == decimals && decimals)
+            digits[--n] = '.';
+        digits[--n] = (char)('0' + scaled % 10);
+        scaled /= 10;
+    }
+    if (negative)
+        digits[--n] = '-';
+    pr_buf_add(out, digits + n, sizeof digits - n);
+}
+
+void pr_units_number(struct pr_buf *out, double v)
+{
+    bool whole = v == floor(v);
+    size_t start = out->len;
+    pr_units_fixed(out, v, whole ? 0 : 9);
+    if (whole || out->failed || !memchr(out->data + start, '.', out->len - start))
+        return;
+    while (out->len && out->data[out->len - 1] == '0')
+        out->len--;
+    if (out->len && out->data[out->len - 1] == '.')
+        out->len--;
+}
+
+static void significant(struct pr_buf *out, double v)
+{
+    double a = fabs(v);
+    pr_units_fixed(out, v, a == 0 || a >= 99.95 ? 0 : a >= 9.995 ? 1 : 2);
+}
+
+static void human_bytes(struct pr_buf *out, double v)
+{
+    static const char *const names[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB"};
+    size_t i = 0;
+    while (fabs(v) >= 1023.5 && i + 1 < sizeof names / sizeof *names) {
+        v /= 1024;
+        i++;
+    }
+    if (i)
+        significant(out, v);
+    else
+        pr_units_fixed(out, v, 0);
+    pr_buf_str(out, names[i]);
+}
+
+static void human_seconds(struct pr_buf *out, double v)
+{
+    if (v < 99.95) {
+        bool milli = v < 0.9995 && v > 0;
+        significant(out, milli ? v * 1e3 : v);
+        pr_buf_str(out, milli ? " ms" : " s");
+        return;
+    }
+    int64_t s = llround(v);
+    if (s >= 86400)
+        pr_buf_printf(out, "%lld d ", (long long)(s / 86400));
+    if (s >= 3600)
+        pr_buf_printf(out, "%lld h ", (long long)(s / 3600 % 24));
+    pr_buf_printf(out, s >= 3600 ? "%02lld m %02lld s" : "%lld m %02lld s",
+                  (long long)(s / 60 % 60), (long long)(s % 60));
+}
+
+void pr_units_human(struct pr_buf *out, double v, enum pr_unit unit)
+{
+    if (unit == UNIT_SECONDS) {
+        human_seconds(out, v);
+        return;
+    }
+    if (unit == UNIT_BYTES || unit == UNIT_BYTES_PER_SECOND)
+        human_bytes(out, v);
+    else if (unit == UNIT_COUNT)
+        pr_units_fixed(out, v, 0);
+    else
+        significant(out, v);
+    pr_buf_str(out, units[unit].human);
+}
+
+struct suffix {
+    const char *name;
+    double factor;
+};
+
+/* A decimal number of at least 0, then nothing but one of the suffixes. */
+static bool parse(const char *text, const struct suffix *suffixes, double *ret)
+{
+    struct pr_scan s = pr_scan_of(text, strlen(text));
+    uint64_t whole = 0, fraction = 0;
+    double v = 0;
+    if (s.p < s.end && (*s.p == ' ' || *s.p == '\t'))
+        return false;
+    bool any = pr_scan_u64(&s, &whole);
+    v = (double)whole;
+    if (s.p < s.end && *s.p == '.') {
+        const char *start = ++s.p;
+        if (s.p < s.end && *s.p >= '0' && *s.p <= '9' && pr_scan_u64(&s, &fraction)) {
+            if (s.p - start > 18)
+                return false;
+            v += (double)fraction / pow(10, (double)(s.p - start));
+            any = true;
+        }
+    }
+    if (!any)
+        return false;
+    for (; suffixes->name; suffixes++) {
+        if (!pr_scan_equals(s, suffixes->name))
+            continue;
+        *ret = v * suffixes->factor;
+        return true;
+    }
+    return false;
+}
+
+bool pr_units_parse_duration(const char *text, double *ret)
+{
+    static const struct suffix suffixes[] = {{"", 1},      {"s", 1},     {"ms", 1e-3},
+                                             {"us", 1e-6}, {"min", 60},  {"m", 60},
+                                             {"h", 3600},  {"d", 86400}, {NULL, 0}};
+    return parse(text, suffixes, ret);
+}
+
+bool pr_units_parse_size(const char *text, double *ret)
+{
+    static const struct suffix suffixes[] = {
+        {"", 1},         {"B", 1},        {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},
+        {"T", 0x1p40},   {"k", 0x1p10},   {"m", 0x1p20},   {"g", 0x1p30},   {"t", 0x1p40},
+        {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"Ki", 0x1p10},
+        {"Mi", 0x1p20},  {"Gi", 0x1p30},  {"Ti", 0x1p40},  {"kB", 1e3},     {"KB", 1e3},
+        {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},    {NULL, 0}};
+    return parse(text, suffixes, ret);
+}
+
+bool pr_units_parse_number(const char *text, double *ret)
+{
+    static const struct suffix suffixes[] = {{"", 1}, {NULL, 0}};
+    return parse(text, suffixes, ret);
+}
+
+bool pr_units_parse_percent(const char *text, double *ret)
+{
+    static const struct suffix suffixes[] = {{"%", 1}, {"", 1}, {NULL, 0}};
+    return parse(text, suffixes, ret);
+}

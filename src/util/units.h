@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The only place that converts, parses or prints units. Nothing here depends on the locale. */
+#pragma once
+#include <stdbool.h>
+
+#include "util/buf.h"
+
+enum pr_unit {
+    UNIT_COUNT,
+    UNIT_SECONDS,
+    UNIT_BYTES,
+    UNIT_BYTES_PER_SECOND,
+    UNIT_CORES,
+    UNIT_RATIO,
+    UNIT_PERCENT,
+    UNIT_GPUS,
+    UNIT_WATTS,
+    UNIT_JOULES,
+    UNIT_CELSIUS,
+    UNIT_HERTZ,
+};
+
+/* "seconds", "bytes", ...; "1" for counts. */
+const char *pr_units_name(enum pr_unit unit);
+/* "_seconds", "_bytes", ...; "" where columns carry none. */
+const char *pr_units_suffix(enum pr_unit unit);
+
+/* A plain decimal number, at most nine decimals, no trailing zeros. */
+void pr_units_number(struct pr_buf *out, double v);
+void pr_units_fixed(struct pr_buf *out, double v, int decimals);
+/* For people, three significant digits: "412 MiB", "1.72 cores", "12.4 s", "1 h 12 m 04 s". */
+void pr_units_human(struct pr_buf *out, double v, enum pr_unit unit);
+
+/* "100ms", "0.5", "2s", "5m", "1h": seconds. */
+bool pr_units_parse_duration(const char *text, double *ret);
+/* "64G", "64GiB", "64GB", "1048576": bytes. */
+bool pr_units_parse_size(const char *text, double *ret);
+/* "2.5": a decimal number of at least 0. */
+bool pr_units_parse_number(const char *text, double *ret);
+/* "1%" or "1": percent. */
+bool pr_units_parse_percent(const char *text, double *ret);
