@@ -185,8 +185,10 @@ static void watch(struct run *r)
     while (!is_over(r)) {
         if (poll(wait, 2, -1) < 0 && errno != EINTR)
             break;
-        hand_on(r);
-        reap(r);
+        if (wait[0].revents) {
+            hand_on(r);
+            reap(r);
+        }
         if (!is_over(r) && wait[1].revents) {
             pr_session_due(s);
             pr_session_tick(s);

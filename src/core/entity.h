@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "core/mean.h"
 #include "core/metric.h"
@@ -37,8 +38,8 @@ struct pr_entity {
     bool first;                    /* not yet through a whole tick */
     bool no_mm;                    /* shares its parent's memory (vfork): not counted twice */
     int fd[SOURCE_COUNT];          /* held descriptors, -1 where none */
+    clockid_t clock;               /* its CPU clock, 0 before it was asked for */
     int64_t pss_at;                /* boot time of the last PSS reading, 0 for never */
-    int64_t pss_cost;              /* what that reading took, ns of CPU */
     double value[METRIC_COUNT];    /* now; NaN is absent */
     double previous[METRIC_COUNT]; /* counters at the tick before */
     double reaped[METRIC_COUNT];   /* counters taken over from children that it waited for */

@@ -116,8 +116,6 @@ int pr_session_begin(struct pr_session *s)
     s->start_boot = pr_clock_boot();
     s->start_wall = pr_clock_wall();
     s->next = s->start_boot + step;
-    s->allowance =
-        llround(s->config->budget * 1e7); /* a second's worth, so that the first is full */
     s->begun = true;
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s->timer < 0)
@@ -254,6 +252,7 @@ bool pr_session_over(const struct pr_session *s)
 void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss)
 {
     struct pr_entity *e = pr_entities_find(&s->set, pid);
+    s->reaped_lately = true;
     s->high[METRIC_MEM_RSS_PEAK] = fmax(s->high[METRIC_MEM_RSS_PEAK], maxrss);
     if (e)
         pr_entities_vanish(&s->set, e);

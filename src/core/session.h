@@ -45,8 +45,9 @@ struct pr_session {
     bool discovery_said;
     bool clock_stepped;
 
-    bool reaping; /* the command: children are waited for, their I/O is ours to split off */
-    bool inside;  /* the library: our threads and descriptors are in a process of the job */
+    bool reaping;       /* the command: children are waited for, their I/O is ours to split off */
+    bool reaped_lately; /* since the last tick */
+    bool inside;        /* the library: our threads and descriptors are in a process of the job */
     int own_threads, own_fds; /* of ours, to be taken out where inside */
     int64_t own_cpu;          /* spent in ticks, ns */
     int64_t own_cpu_began;

@@ -197,15 +197,22 @@ static void high_water(struct pr_session *s, double *value)
             s->high[id] = value[id] = fmax(value[id], s->high[id]);
 }
 
+/* What we reaped has brought its I/O into our own counters. */
+static void take_absorbed_io(struct pr_session *s)
+{
+    double absorbed[METRIC_COUNT];
+    if (!s->reaped_lately || !(s->select.reads & READ_IO))
+        return;
+    s->reaped_lately = false;
+    pr_self_absorbed_io(absorbed);
+    for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
+        s->ledger.reaped[id] = isnan(absorbed[id]) ? s->ledger.reaped[id] : absorbed[id];
+}
+
 void pr_tick_job(struct pr_session *s, double dt, bool last)
 {
     double *value = s->now.value;
-    if (s->reaping && (s->select.reads & READ_IO)) {
-        double absorbed[METRIC_COUNT];
-        pr_self_absorbed_io(absorbed);
-        for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
-            s->ledger.reaped[id] = isnan(absorbed[id]) ? s->ledger.reaped[id] : absorbed[id];
-    }
+    take_absorbed_io(s);
     pr_ledger_settle(&s->ledger, &s->set, last);
     memset(s->now.mark, MARK_NONE, sizeof s->now.mark);
     for (int id = 0; id < METRIC_COUNT; id++)

@@ -144,7 +144,7 @@ static void memory_line(struct page *p)
         enum pr_metric_id id;
         const char *name;
     } rows[] = {
-        {METRIC_MEM_PSS, "PSS"}, {METRIC_MEM_RSS, "RSS"}, {METRIC_MEM_RSS_PEAK, "RSS mark"}};
+        {METRIC_MEM_PSS, "PSS"}, {METRIC_MEM_RSS, "RSS"}, {METRIC_MEM_RSS_PEAK, "kernel mark"}};
     double most = NAN;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double peak = st->metric[rows[i].id].max;
@@ -191,7 +191,7 @@ static void process_line(struct page *p)
     const struct pr_stats *st = &p->s->stats;
     double most = st->metric[METRIC_PROCS].max, threads = st->metric[METRIC_THREADS].max;
     label(p, "procs");
-    pr_buf_printf(p->out, "%lu seen", (unsigned long)p->s->set.started);
+    pr_buf_printf(p->out, "at least %lu", (unsigned long)p->s->set.started);
     if (most > 0)
         pr_buf_printf(p->out, ", at most %.0f at once", most);
     if (threads > 0)

@@ -8,11 +8,12 @@
 
 static int read_clock(const struct pr_tick *t, struct pr_entity *e)
 {
-    clockid_t clock;
     struct timespec ts;
     if (t->host->foreign)
         return 0; /* stat's sum in ticks stands */
-    if (clock_getcpuclockid(e->pid, &clock) != 0 || clock_gettime(clock, &ts) < 0)
+    if (!e->clock && clock_getcpuclockid(e->pid, &e->clock) != 0)
+        e->clock = 0;
+    if (!e->clock || clock_gettime(e->clock, &ts) < 0)
         return 0;
     double seconds = (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
     if (seconds >= e->value[METRIC_CPU_TIME])

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front for meson: the commands of the README.
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD ?= build
+PYTHON = /usr/bin/python3
+
+.PHONY: all demo test test-full install docs format check-format clean
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet
+
+$(BUILD)/build.ninja: meson.build
+	@tools/install-deps build
+	@test -f $@ && touch $@ || meson setup $(BUILD) --prefix $(PREFIX) >/dev/null
+
+demo: all
+	@$(BUILD)/proctor run -i 100ms --csv $(BUILD)/demo.csv --summary $(BUILD)/demo.json -- $(BUILD)/demo_job
+	@echo "samples: $(BUILD)/demo.csv   summary: $(BUILD)/demo.json"
+
+test:
+	@tools/install-deps test
+	@$(PYTHON) tools/run_tests.py
+
+# The longer suite: everything in `make test`, and the parts that take their time.
+test-full:
+	@tools/install-deps test
+	@$(PYTHON) tools/run_tests.py --full
+
+install: all
+	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
+
+# Documents that follow from the tables.
+docs: all
+	@$(BUILD)/gendoc metrics > doc/metrics.md
+
+format:
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+check-format:
+	@tools/install-deps test
+	@clang-format --dry-run --Werror $$(git ls-files '*.c' '*.h')
+
+clean:
+	@rm -rf build build-*

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the repository says about itself is true."""
+import re
+import subprocess
+import sys
+
+
+def output(*args, **kw):
+    return subprocess.run([str(a) for a in args], check=True, capture_output=True, text=True, **kw).stdout
+
+
+def test_metrics_document_is_current(root, build):
+    assert (root / "doc/metrics.md").read_text() == output(build / "gendoc", "metrics"), "run `make docs`"
+
+
+def test_man_page_has_every_option(build):
+    page = (build / "proctor.1").read_text().replace("\\-", "-")
+    for name in re.findall(r"--[a-z-]+", output(build / "proctor", "run", "--help")):
+        assert name in page
+
+
+def test_layers(root):
+    subprocess.run([sys.executable, root / "tools/check-layers", root], check=True)
+
+
+def test_layer_check_can_fail(root, clone):
+    path = clone / "src/util/buf.c"
+    path.write_text(path.read_text() + '#include "core/metric.h"\n')
+    done = subprocess.run([sys.executable, root / "tools/check-layers", clone], capture_output=True, text=True)
+    assert done.returncode == 1 and "util must not include core" in done.stdout
+
+
+def test_headers_are_short(root):
+    for path in (root / "src").rglob("*.h"):
+        lines = len(path.read_text().splitlines())
+        assert lines <= 140, f"{path} has {lines} lines: a header promises little"
+
+
+def test_readme_examples_run(root, build, clean_env, tmp_path):
+    """Each line that starts with `proctor` in a console block of the README is run as it stands."""
+    readme = (root / "README.md").read_text()
+    lines = [line[2:] for block in re.findall(r"```console\n(.*?)```", readme, re.S)
+             for line in block.split("\n") if line.startswith("$ proctor")]
+    assert len(lines) >= 5
+    env = {**clean_env, "PATH": f"{build}:{clean_env['PATH']}"}
+    for line in lines:
+        done = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, (line, done.stderr)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `make`, `make demo` and `make install` promise, in a copy of the tree."""
+import os
+import subprocess
+
+
+def make(clone, clean_env, *args):
+    return subprocess.run(["make", *args], cwd=clone, env=clean_env, check=True, capture_output=True, text=True)
+
+
+def test_make_builds_demo_runs_and_install_installs(clone, clean_env, tmp_path):
+    make(clone, clean_env)
+    assert os.access(clone / "build/proctor", os.X_OK)
+    assert (clone / "build/libproctor.so.0").exists()
+    demo = make(clone, clean_env, "demo")
+    assert "CPU" in demo.stderr and "complete" in demo.stderr and "demo: churn" in demo.stdout
+
+    stage = tmp_path / "stage"
+    make(clone, clean_env, "install", "PREFIX=/opt/p", f"DESTDIR={stage}")
+    top = stage / "opt/p"
+    assert subprocess.run([top / "bin/proctor", "--version"], check=True, capture_output=True).stdout
+    assert (top / "share/man/man1/proctor.1").exists()
+    config = next(top.rglob("proctor.pc"))
+    env = {**clean_env, "PKG_CONFIG_PATH": str(config.parent), "PKG_CONFIG_SYSROOT_DIR": str(stage)}
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "proctor"], env=env, check=True,
+                           capture_output=True, text=True).stdout.split()
+    subprocess.run(["cc", "-Wall", "-Werror", clone / "examples/watch.c", "-o", tmp_path / "watch", *flags], check=True)
+    library = next(top.rglob("libproctor.so.0")).parent
+    out = subprocess.run([tmp_path / "watch"], env={**env, "LD_LIBRARY_PATH": str(library)}, check=True,
+                         capture_output=True, text=True).stdout
+    samples, cpu = out.splitlines()[-1].split(" samples, ")
+    assert int(samples) >= 2 and float(cpu.split()[0]) > 0.01
+
+
+def test_examples_are_short(clone):
+    assert len((clone / "examples/watch.c").read_text().splitlines()) <= 40
+
+
+def test_library_exports_only_the_public_names(build):
+    out = subprocess.run(["nm", "-D", "--defined-only", build / "libproctor.so.0"], check=True, capture_output=True,
+                         text=True).stdout
+    names = [line.split()[-1] for line in out.splitlines()]
+    assert names and all(name.startswith("proctor_") for name in names)
+
+
+def test_missing_tools_are_said(clone, tmp_path):
+    """Without apt-get the message names what is missing and the remedy."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("sh", "test", "id", "cat", "mktemp", "rm", "env"):
+        (tools / name).symlink_to(subprocess.run(["sh", "-c", f"command -v {name}"], capture_output=True,
+                                                 text=True).stdout.strip() or f"/usr/bin/{name}")
+    done = subprocess.run(["/bin/sh", clone / "tools/install-deps", "build"], env={"PATH": str(tools)},
+                          capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "meson" in done.stderr and "package manager" in done.stderr

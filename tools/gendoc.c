@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Documents that follow from the tables: `gendoc metrics` is doc/metrics.md, `gendoc man` the scdoc
+ * source of proctor(1). */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static void metrics(void)
+{
+    puts(
+        "# Metrics\n\n"
+        "Generated from `src/core/metrics.def` by `make docs`; do not edit. `proctor metrics "
+        "--json` has the same.\n\n"
+        "A value that could not be read is absent (empty in CSV, null in JSON), never 0. Where the "
+        "source is\n\"not in this version\" the column is there and always absent.\n\n"
+        "| key | CSV column | unit | kind | scope | source | meaning |\n"
+        "|---|---|---|---|---|---|---|");
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        const struct pr_metric *m = &pr_metrics[id];
+        struct pr_buf column = {0};
+        pr_metric_column(&column, m);
+        printf("| `%s` | `%s` | %s | %s | %s | %s%s | %s |\n", m->key, pr_buf_text(&column),
+               pr_units_name(m->unit), pr_metric_kind_name(m->kind), pr_metric_scope_name(m->scope),
+               m->from, m->needs & READ_LATER ? " (not in this version)" : "", m->help);
+        pr_buf_done(&column);
+    }
+}
+
+/* scdoc gives meaning to these. */
+static void escaped(const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        if (strchr("_*\\`<>#", *p))
+            putchar('\\');
+        putchar(*p);
+    }
+}
+
+static void man_option(const struct pr_option *o)
+{
+    if (o->letter)
+        printf("*-%c*, ", o->letter);
+    printf("*--%s*", o->name);
+    if (o->arg) {
+        printf(o->optional_arg ? "[=_" : " _");
+        escaped(o->arg);
+        printf(o->optional_arg ? "_]" : "_");
+    }
+    printf("\n\t");
+    escaped(o->help);
+    printf(".");
+    if (o->preset)
+        printf(" Default: %s.", o->preset);
+    if (o->later && !o->later_choices)
+        printf(" Not in this version.");
+    puts("\n");
+}
+
+static void man_options(unsigned bits)
+{
+    for (int id = 0; id < OPTION_COUNT; id++)
+        if (pr_options[id].commands & bits)
+            man_option(&pr_options[id]);
+}
+
+static void man(void)
+{
+    puts("proctor(1)\n\n# NAME\n\nproctor - watch a job, keep an exact account of what it used\n");
+    puts("# SYNOPSIS\n");
+    for (const struct pr_command *c = pr_commands; c->name; c++) {
+        if (!c->main)
+            continue;
+        printf("*proctor %s* ", c->name);
+        escaped(c->args);
+        puts("\n");
+    }
+    puts("# DESCRIPTION\n\n"
+         "proctor starts a job, or attaches to one, watches its whole process tree, and says at "
+         "the end what\nit used of CPU, memory and I/O, how that was obtained, and what is not "
+         "known.\n\n# COMMANDS\n");
+    for (const struct pr_command *c = pr_commands; c->name; c++) {
+        if (!c->main)
+            continue;
+        printf("*%s* ", c->name);
+        escaped(c->args);
+        printf("\n\t%c", c->help[0] - ('a' <= c->help[0] && c->help[0] <= 'z' ? 32 : 0));
+        escaped(c->help + 1);
+        puts(".\n");
+    }
+    puts("# OPTIONS OF RUN AND ATTACH\n");
+    man_options(CMD_RUN | CMD_ATTACH | CMD_SYSTEM);
+    puts("# OPTIONS OF METRICS\n");
+    man_options(CMD_METRICS);
+    puts("# EXIT STATUS\n\n"
+         "*run* exits as the job did: with its status, or of the same signal. 127: the command was "
+         "not found;\n126: it could not be executed; 125: proctor failed before the job could "
+         "start, or *--strict* and\nrecording went wrong. *attach*: 0; 1 where there is no such "
+         "process. Wrong usage outside *run*: 2.\n");
+    puts("# ENVIRONMENT\n\n"
+         "Each option is also a variable: *PROCTOR_INTERVAL*=100ms. The job sees "
+         "*PROCTOR_RUN_ID*, and\n*PROCTOR_HOME* where it is set, and no other PROCTOR\\_ "
+         "variable. *NO_COLOR* is obeyed.\n\n# FILES\n\n"
+         "_$XDG_CONFIG_HOME/proctor/config_\n\tLines of the form \"interval = 100ms\". Options go "
+         "before variables, those before the file.\n");
+    puts("# EXAMPLES\n\n\tproctor run make -j8\n\n\tproctor run -i 100ms --csv run.csv "
+         "--summary run.json -- python train.py\n\n\tproctor attach --duration 60s 4711\n");
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    if (strcmp(what, "metrics") == 0)
+        metrics();
+    else if (strcmp(what, "man") == 0)
+        man();
+    else
+        return fputs("usage: gendoc metrics|man\n", stderr), 2;
+    return 0;
+}
