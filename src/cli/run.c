@@ -116,7 +116,7 @@ static void reap(struct run *r)
         pid_t pid = wait4(-1, &status, WNOHANG | WUNTRACED | WCONTINUED | __WALL, &usage);
         if (pid < 0 && errno == EINTR)
             continue;
-        r->childless = pid < 0;
+        r->childless = pid < 0 && r->monitor->facts.way == WAY_RUN; /* else orphans go elsewhere */
         if (pid <= 0)
             return;
         if (pid == r->spawn.pid)
@@ -227,6 +227,8 @@ static int prepare(struct run *r, struct proctor_error *err)
         code = pr_error(err, -r->signals, "cannot read signals: %s", strerror(-r->signals));
     if (code == 0 && (code = pr_session_begin(&m->session)) < 0)
         code = pr_error(err, -code, "cannot make a timer: %s", strerror(-code));
+    if (code == 0)
+        pr_session_meet(&m->session); /* it may be gone before the first sample */
     return code;
 }
 

@@ -236,6 +236,11 @@ static void sample(struct pr_session *s, bool last)
     s->allowance = allowed - cost;
 }
 
+void pr_session_meet(struct pr_session *s)
+{
+    pr_tick_meet(s, pr_clock_boot());
+}
+
 void pr_session_tick(struct pr_session *s)
 {
     sample(s, false);

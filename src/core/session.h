@@ -85,6 +85,8 @@ int pr_session_watch(struct pr_session *s, const struct pr_tree_setting *setting
 int pr_session_open(struct pr_session *s, struct proctor_error *err);
 /* Time begins: the schedule counts from here. 0 or -errno. */
 int pr_session_begin(struct pr_session *s);
+/* Finds who is there already, and reads no more than who they are. */
+void pr_session_meet(struct pr_session *s);
 /* Takes a sample; called when `timer` is readable, and whenever one is wanted. */
 void pr_session_tick(struct pr_session *s);
 /* What became due on the timer is accounted for: missed ticks are skipped and counted. */

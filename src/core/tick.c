@@ -137,15 +137,28 @@ static void join_new(struct pr_session *s)
     }
 }
 
+static void discover(struct pr_session *s, const struct pr_tick *t)
+{
+    int r = s->target->ops->update(s->target, t, &s->set);
+    if (r == 0 || s->discovery_said)
+        return;
+    s->discovery_said = true;
+    pr_event_problem(&s->events, pr_session_elapsed(s, t->now), "cannot look for new processes: %s",
+                     strerror(-r));
+}
+
+void pr_tick_meet(struct pr_session *s, int64_t now)
+{
+    struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
+    discover(s, &t);
+    for (size_t k = 0; k < s->set.count; k++)
+        pr_source_read(&t, s->set.items[k], SOURCE_pid_stat);
+}
+
 void pr_tick_read(struct pr_session *s, int64_t now)
 {
     struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
-    int r = s->target->ops->update(s->target, &t, &s->set);
-    if (r < 0 && !s->discovery_said) {
-        s->discovery_said = true;
-        pr_event_problem(&s->events, pr_session_elapsed(s, now),
-                         "cannot look for new processes: %s", strerror(-r));
-    }
+    discover(s, &t);
     for (size_t k = 0; k < s->set.count; k++)
         if (s->set.items[k]->life == LIFE_ALIVE)
             read_member(s, &t, s->set.items[k]);

@@ -3,6 +3,8 @@
 #pragma once
 #include "core/session.h"
 
+/* Finds new members, and reads who they are. */
+void pr_tick_meet(struct pr_session *s, int64_t now);
 /* Finds new members and reads all. */
 void pr_tick_read(struct pr_session *s, int64_t now);
 /* Settles the ledger and fills s->now.value and s->now.mark. dt: seconds since the sample before,
