@@ -3,25 +3,40 @@
 
 #include <math.h>
 
+/* PSS is read in turn: so much of the job's resident memory must have been reached. */
+#define COVER_LEAST 0.95
+
+/* Does this member have a part in the job's value? */
+static bool takes_part(const struct pr_entity *e, int id)
+{
+    return e->life == LIFE_ALIVE && e->state != 'Z' &&
+           !(e->no_mm && pr_metrics[id].unit == UNIT_BYTES);
+}
+
 static void fold_one(const struct pr_entities *set, int id, double *job, unsigned char *marks)
 {
     bool missing = false;
-    double result = NAN;
+    double result = NAN, covered = 0, all = 0; /* resident memory of those known, and of all */
     for (size_t k = 0; k < set->count; k++) {
         const struct pr_entity *e = set->items[k];
         double v = e->value[id];
-        if (e->life != LIFE_ALIVE || e->state == 'Z' ||
-            (e->no_mm && pr_metrics[id].unit == UNIT_BYTES))
+        if (!takes_part(e, id))
             continue;
-        if (isnan(v))
+        all += fmax(0, e->value[METRIC_MEM_RSS]);
+        if (isnan(v)) {
             missing = true;
-        else if (isnan(result))
+            continue;
+        }
+        covered += fmax(0, e->value[METRIC_MEM_RSS]);
+        if (isnan(result))
             result = v;
         else
             result = pr_metrics[id].fold == FOLD_MAX ? fmax(result, v) : result + v;
     }
-    job[id] = result;
-    if (missing && !isnan(result) && pr_metrics[id].fold == FOLD_SUM)
+    /* A sum from which much is missing is not a smaller sum, it is none. */
+    bool hollow = pr_metrics[id].needs == READ_SMAPS && covered < COVER_LEAST * all;
+    job[id] = hollow ? NAN : result;
+    if (missing && !isnan(job[id]) && pr_metrics[id].fold == FOLD_SUM)
         marks[id] = MARK_LOWER_BOUND;
 }
 

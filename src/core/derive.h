@@ -9,7 +9,7 @@ struct pr_limits {
 };
 
 /* Folds the living members' gauges into the job's values; a sum from which a member is missing is
- * marked as a lower bound. */
+ * marked as a lower bound, and one from which much is missing is absent. */
 void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks);
 /* Fills the derived metrics of one record. `previous` holds the counters one interval ago; dt is
  * that interval in seconds, NaN where rates make no sense. */

@@ -113,7 +113,9 @@ static void cpu_line(struct page *p)
         human(p, pr_stats_total(st, METRIC_CPU_SYSTEM), UNIT_SECONDS);
         pr_buf_str(p->out, ")");
     }
-    double mean = total / st->seconds, peak = st->metric[METRIC_CPU_USAGE].max;
+    double mean = total / st->seconds, limit = p->s->limits.total[LIMIT_CPU];
+    /* CPU times arrive in steps, so a short interval can seem to have more than there is. */
+    double peak = fmin(st->metric[METRIC_CPU_USAGE].max, fmax(mean, limit));
     pr_buf_str(p->out, "; mean ");
     human(p, mean, UNIT_CORES);
     if (peak > mean) {
@@ -121,7 +123,7 @@ static void cpu_line(struct page *p)
         pr_units_fixed(p->out, peak, 2);
     }
     pr_buf_str(p->out, " of ");
-    pr_units_number(p->out, p->s->limits.total[LIMIT_CPU]);
+    pr_units_number(p->out, limit);
     curve(p, &st->cpu, "34");
     pr_buf_char(p->out, '\n');
 }
@@ -156,7 +158,8 @@ static void memory_line(struct page *p)
         pr_buf_str(p->out, isnan(most) ? "peak " : ", ");
         human(p, peak, UNIT_BYTES);
         pr_buf_printf(p->out, " %s", rows[i].name);
-        most = fmax(most, peak);
+        if (isnan(most) || rows[i].id == METRIC_MEM_RSS_PEAK)
+            most = fmax(most, peak); /* a sum of RSS counts shared pages again and again */
     }
     if (isnan(most))
         return;

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <proctor/proctor.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct proctor_monitor *monitor_of(pid_t pid, unsigned flags)
+{
+    struct proctor_monitor *m = NULL;
+    struct proctor_error err;
+    assert_int_equal(proctor_monitor_new(&m, &err), 0);
+    assert_int_equal(proctor_monitor_watch_pid(m, pid, flags, &err), 0);
+    return m;
+}
+
+static void set(struct proctor_monitor *m, const char *option, const char *value)
+{
+    struct proctor_error err = {0};
+    if (proctor_monitor_set(m, option, value, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+static double cpu_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void burn(double seconds)
+{
+    for (double until = cpu_now() + seconds; cpu_now() < until;)
+        ;
+}
+
+static int open_descriptors(void)
+{
+    int count = -3; /* ".", ".." and the directory itself */
+    DIR *dir = opendir("/proc/self/fd");
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+/* --- one sample at a time --------------------------------------------------------------------- */
+
+struct seen {
+    int count;
+    double threads, fds, cpu, gpu_code, elapsed, procs;
+    const char *mark;
+};
+
+static void look(const struct proctor_snapshot *s, void *data)
+{
+    struct seen *seen = data;
+    double v = 0;
+    seen->count++;
+    assert_int_equal(proctor_snapshot_value(s, "threads", &seen->threads), 0);
+    assert_int_equal(proctor_snapshot_value(s, "fds", &seen->fds), 0);
+    assert_int_equal(proctor_snapshot_value(s, "procs", &seen->procs), 0);
+    assert_int_equal(proctor_snapshot_value(s, "cpu.time", &seen->cpu), 0);
+    assert_int_equal(proctor_snapshot_value(s, "gpu.usage", &v), -ENODATA);
+    assert_int_equal(proctor_snapshot_value(s, "no.such", &v), -ENOENT);
+    seen->elapsed = proctor_snapshot_elapsed(s);
+    seen->mark = proctor_snapshot_mark(s, "ctx.voluntary");
+    assert_true(proctor_snapshot_time(s) > 0);
+    assert_true(proctor_snapshot_interval(s) >= 0);
+}
+
+static void collects_without_a_thread(void **state)
+{
+    (void)state;
+    int fds = open_descriptors();
+    struct seen seen = {0};
+    struct proctor_monitor *m = monitor_of(getpid(), 0);
+    assert_int_equal(proctor_monitor_on_sample(m, look, &seen), 0);
+    assert_int_equal(proctor_monitor_collect(m, NULL), 0);
+    burn(0.05);
+    assert_int_equal(proctor_monitor_collect(m, NULL), 0);
+    assert_int_equal(seen.count, 2);
+    assert_true(seen.threads == 1);
+    assert_true(seen.fds == fds);
+    assert_true(seen.procs == 1);
+    assert_true(seen.cpu >= 0.045 && seen.cpu < 0.2);
+    assert_string_equal(seen.mark, "lower bound");
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    assert_int_equal(proctor_monitor_collect(m, NULL), -EBUSY);
+    proctor_monitor_free(m);
+    assert_int_equal(open_descriptors(), fds);
+}
+
+/* --- a thread of its own ---------------------------------------------------------------------- */
+
+static void our_thread_is_not_in_the_measurement(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/proctor-api-XXXXXX";
+    close(mkstemp(path));
+    int fds = open_descriptors();
+    struct seen seen = {0};
+    struct proctor_monitor *m = monitor_of(getpid(), 0);
+    set(m, "interval", "5ms");
+    set(m, "csv", path);
+    proctor_monitor_on_sample(m, look, &seen);
+    double before = cpu_now();
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    assert_int_equal(proctor_monitor_start(m, NULL), -EBUSY);
+    usleep(400000);
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    double all = cpu_now() - before, cpu = -1;
+    assert_true(seen.count > 20);
+    assert_true(seen.threads == 1);
+    assert_true(seen.fds == fds);
+    assert_int_equal(proctor_monitor_total(m, "cpu.time", &cpu), 0);
+    /* We did nothing but sample: nearly all of that was the monitor's. */
+    assert_true(cpu < all / 2);
+    assert_int_equal(proctor_monitor_total(m, "gpu.mem", &cpu), -ENODATA);
+    assert_int_equal(proctor_monitor_total(m, "nothing", &cpu), -ENOENT);
+    proctor_monitor_free(m);
+    unlink(path);
+}
+
+static void children_count(void **state)
+{
+    (void)state;
+    struct proctor_monitor *m = monitor_of(getpid(), 0);
+    struct rusage children;
+    double cpu = 0, peak = 0;
+    set(m, "interval", "20ms");
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    for (int i = 0; i < 20; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            burn(0.01);
+            _exit(0);
+        }
+        waitpid(pid, NULL, 0);
+    }
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    getrusage(RUSAGE_CHILDREN, &children);
+    double truth = (double)(children.ru_utime.tv_sec + children.ru_stime.tv_sec) +
+                   (double)(children.ru_utime.tv_usec + children.ru_stime.tv_usec) * 1e-6;
+    assert_int_equal(proctor_monitor_total(m, "cpu.time", &cpu), 0);
+    /* Reaped children's times are in ticks of 10 ms, user and system apart. */
+    assert_true(cpu > truth - 0.025 && cpu < truth + 0.1);
+    assert_int_equal(proctor_monitor_peak(m, "mem.rss", &peak), 0);
+    assert_true(peak > 500000);
+    const char *json = proctor_monitor_summary_json(m);
+    assert_non_null(json);
+    assert_non_null(strstr(json, "\"cpu.time\""));
+    assert_non_null(strstr(json, "\"left_running\": []"));
+    proctor_monitor_free(m);
+}
+
+static void a_process_alone(void **state)
+{
+    (void)state;
+    struct seen seen = {0};
+    pid_t pid = fork();
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    struct proctor_monitor *m = monitor_of(getpid(), PROCTOR_NO_CHILDREN);
+    proctor_monitor_on_sample(m, look, &seen);
+    assert_int_equal(proctor_monitor_collect(m, NULL), 0);
+    assert_true(seen.procs == 1);
+    proctor_monitor_free(m);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* --- what goes wrong -------------------------------------------------------------------------- */
+
+static void errors_say_what(void **state)
+{
+    (void)state;
+    struct proctor_monitor *m = NULL;
+    struct proctor_error err = {0};
+    assert_int_equal(proctor_monitor_new(&m, NULL), 0);
+    assert_int_equal(proctor_monitor_start(m, &err), -EINVAL);
+    assert_int_equal(proctor_monitor_watch_pid(m, INT_MAX, 0, &err), -ESRCH);
+    assert_int_equal(err.code, ESRCH);
+    assert_non_null(strstr(err.message, "2147483647"));
+    assert_int_equal(proctor_monitor_set(m, "intervall", "1s", &err), -EINVAL);
+    assert_non_null(strstr(err.message, "intervall"));
+    assert_int_equal(proctor_monitor_set(m, "interval", "soon", &err), -EINVAL);
+    assert_non_null(strstr(err.message, "soon"));
+    assert_int_equal(proctor_monitor_set(m, "csv", "/no/such/place", &err), 0);
+    assert_int_equal(proctor_monitor_watch_pid(m, getpid(), 0, &err), 0);
+    assert_int_equal(proctor_monitor_start(m, &err), -ENOENT);
+    assert_non_null(strstr(err.message, "/no/such/place"));
+    assert_null(proctor_monitor_summary_json(m));
+    proctor_monitor_free(m);
+    proctor_monitor_free(NULL);
+}
+
+static void a_forked_handle_is_dead(void **state)
+{
+    (void)state;
+    struct proctor_monitor *m = monitor_of(getpid(), 0);
+    int status;
+    double v;
+    set(m, "interval", "5ms");
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    usleep(20000);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct proctor_error err;
+        int fds = open_descriptors();
+        bool dead = proctor_monitor_stop(m, &err) == -ECHILD &&
+                    proctor_monitor_collect(m, &err) == -ECHILD &&
+                    proctor_monitor_total(m, "cpu.time", &v) == -ECHILD &&
+                    proctor_monitor_set(m, "interval", "1s", &err) == -ECHILD;
+        proctor_monitor_free(m);
+        _exit(dead && open_descriptors() == fds ? 0 : 1);
+    }
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    assert_int_equal(proctor_monitor_total(m, "cpu.time", &v), 0);
+    proctor_monitor_free(m);
+}
+
+static void ends_with_its_process(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        burn(0.05);
+        _exit(0);
+    }
+    struct proctor_monitor *m = monitor_of(pid, 0);
+    double cpu = 0;
+    set(m, "interval", "10ms");
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    usleep(200000);
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    assert_int_equal(proctor_monitor_total(m, "cpu.time", &cpu), 0);
+    assert_true(cpu > 0.02 && cpu < 0.1);
+    assert_non_null(strstr(proctor_monitor_summary_json(m), "\"complete\": false"));
+    proctor_monitor_free(m);
+    waitpid(pid, NULL, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(collects_without_a_thread),
+        cmocka_unit_test(our_thread_is_not_in_the_measurement),
+        cmocka_unit_test(children_count),
+        cmocka_unit_test(a_process_alone),
+        cmocka_unit_test(errors_say_what),
+        cmocka_unit_test(a_forked_handle_is_dead),
+        cmocka_unit_test(ends_with_its_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
