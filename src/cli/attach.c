@@ -128,36 +128,23 @@ static int record(struct attach *a)
     return a->monitor->config.strict && a->monitor->session.events.problems ? EXIT_OWN_FAILURE : 0;
 }
 
-static void say(const char *text, void *data)
-{
-    (void)data;
-    pr_complain("%s", text);
-}
-
 int pr_main_attach(int argc, char **argv)
 {
     struct attach a = {.signals = -1, .ended = -1, .summary.fd = -1};
-    bool help = false;
-    const struct pr_command *command = pr_command_find("attach");
-    int status = EXIT_USAGE;
+    int first, status;
     pr_outside_plug_holes();
-    if (proctor_monitor_new(&a.monitor, NULL) < 0)
-        return EXIT_OWN_FAILURE;
-    a.monitor->outside = true;
-    a.monitor->say = say;
-    int first = pr_cli_parse(command, argc, argv, &a.monitor->config, &help);
-    if (help) {
-        pr_cli_help(command);
-        status = 0;
-    } else if (first > 0 && (first >= argc || !argv[first])) {
+    a.monitor = pr_recording_new("attach", argc, argv, &first, &status);
+    if (!a.monitor)
+        return status;
+    status = EXIT_USAGE;
+    if (!argv[first])
         pr_complain("attach: whom? proctor attach [OPTIONS] PID");
-    } else if (first > 0 && argv[first + 1]) {
+    else if (argv[first + 1])
         pr_complain("attach: '%s' is too much: it takes one PID", argv[first + 1]);
-    } else if (first > 0 && !parse_pid(argv[first], &a.pid)) {
+    else if (!parse_pid(argv[first], &a.pid))
         pr_complain("attach: '%s' is not a process id", argv[first]);
-    } else if (first > 0) {
+    else
         status = record(&a);
-    }
     proctor_monitor_free(a.monitor);
     if (a.signals >= 0)
         close(a.signals);

@@ -30,8 +30,16 @@ int pr_main_attach(int argc, char **argv);
 int pr_main_metrics(int argc, char **argv);
 int pr_main_config(int argc, char **argv);
 
+/* How wrong usage of the command exits. */
+int pr_usage_status(const struct pr_command *command);
+
 /* --- for the recording commands ----------------------------------------------------------------
  */
+
+/* A monitor with the command's options in it; *ret_first is the first operand. NULL where there is
+ * nothing to record, help or a complaint having been printed: *ret_status says how to exit. */
+struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv, int *ret_first,
+                                         int *ret_status);
 
 struct pr_summary_file {
     int fd;                           /* -1 where none was asked for */

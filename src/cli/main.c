@@ -5,11 +5,6 @@
 
 #include "cli/cli.h"
 
-static int usage_status(const char *name)
-{
-    return strcmp(name, "run") == 0 ? EXIT_OWN_FAILURE : EXIT_USAGE;
-}
-
 static void overview(void)
 {
     puts("usage: proctor COMMAND [OPTIONS] ...\n\n"
@@ -45,7 +40,7 @@ int main(int argc, char **argv)
     }
     if (!command->main) {
         pr_complain("%s: this version does not have %s yet", name, command->later);
-        return usage_status(name);
+        return pr_usage_status(command);
     }
     if (help) {
         pr_cli_help(command);

@@ -275,30 +275,18 @@ static int start(struct run *r, char **argv)
     return finish(r);
 }
 
-static void say(const char *text, void *data)
-{
-    (void)data;
-    pr_complain("%s", text);
-}
-
 int pr_main_run(int argc, char **argv)
 {
     struct run r = {.signals = -1, .summary.fd = -1};
-    bool help = false;
-    const struct pr_command *command = pr_command_find("run");
-    int status = EXIT_OWN_FAILURE;
+    int first, status;
     pr_outside_plug_holes();
-    if (proctor_monitor_new(&r.monitor, NULL) < 0)
+    r.monitor = pr_recording_new("run", argc, argv, &first, &status);
+    if (!r.monitor)
         return status;
-    r.monitor->outside = true;
-    r.monitor->say = say;
-    int first = pr_cli_parse(command, argc, argv, &r.monitor->config, &help);
-    if (help) {
-        pr_cli_help(command);
-        status = 0;
-    } else if (first > 0 && first >= argc) {
+    if (first >= argc) {
         pr_complain("run: a command is missing: proctor run [OPTIONS] [--] COMMAND [ARG...]");
-    } else if (first > 0) {
+        status = EXIT_OWN_FAILURE;
+    } else {
         r.monitor->facts.argv = argv + first;
         status = start(&r, argv + first);
     }

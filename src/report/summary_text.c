@@ -139,6 +139,17 @@ static void share_of_limit(struct page *p, double v)
     human(p, limit, UNIT_BYTES);
 }
 
+/* Is this peak worth a place in the line? */
+static bool tells_something(const struct pr_stats *st, enum pr_metric_id id)
+{
+    const struct pr_stat *v = &st->metric[id], *rss = &st->metric[METRIC_MEM_RSS];
+    if (id == METRIC_MEM_PSS) /* not if the budget let it be read only now and then */
+        return v->known * 2 > rss->known;
+    if (id == METRIC_MEM_RSS_PEAK)
+        return !(v->max <= rss->max);
+    return v->known > 0;
+}
+
 static void memory_line(struct page *p)
 {
     const struct pr_stats *st = &p->s->stats;
@@ -150,8 +161,7 @@ static void memory_line(struct page *p)
     double most = NAN;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double peak = st->metric[rows[i].id].max;
-        if (isnan(peak) ||
-            (rows[i].id == METRIC_MEM_RSS_PEAK && peak <= st->metric[METRIC_MEM_RSS].max))
+        if (isnan(peak) || !tells_something(st, rows[i].id))
             continue;
         if (isnan(most))
             label(p, "memory");

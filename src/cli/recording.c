@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written at the end of a recording. */
+/* What run and attach have in common: how a recording begins, and what is written at its end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,6 +12,41 @@
 
 #include "cli/cli.h"
 #include "util/fs.h"
+
+static void say(const char *text, void *data)
+{
+    (void)data;
+    pr_complain("%s", text);
+}
+
+int pr_usage_status(const struct pr_command *command)
+{
+    return command->bit == CMD_RUN ? EXIT_OWN_FAILURE : EXIT_USAGE;
+}
+
+struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv, int *ret_first,
+                                         int *ret_status)
+{
+    const struct pr_command *command = pr_command_find(name);
+    struct proctor_monitor *m = NULL;
+    bool help = false;
+    *ret_status = pr_usage_status(command);
+    if (proctor_monitor_new(&m, NULL) < 0) {
+        pr_complain("%s: out of memory", name);
+        return NULL;
+    }
+    m->outside = true;
+    m->say = say;
+    *ret_first = pr_cli_parse(command, argc, argv, &m->config, &help);
+    if (*ret_first > 0 && !help)
+        return m;
+    if (help) {
+        pr_cli_help(command);
+        *ret_status = 0;
+    }
+    proctor_monitor_free(m);
+    return NULL;
+}
 
 int pr_summary_file_open(struct pr_summary_file *f, const char *path, struct proctor_error *err)
 {
