@@ -160,37 +160,12 @@ static void watch_clock(struct pr_session *s, int64_t now)
     s->clock_stepped = stepped;
 }
 
-/* --average: the mean of several samples goes out in the place of each. */
-static bool publish(struct pr_session *s, const struct proctor_snapshot **ret)
-{
-    *ret = &s->now;
-    if (s->config->average < 2)
-        return true;
-    pr_mean_add(&s->mean, s->now.value);
-    for (size_t k = 0; k < s->set.count; k++)
-        pr_mean_add(&s->set.items[k]->mean, s->set.items[k]->value);
-    s->pending_interval += s->now.interval;
-    if (++s->pending < s->config->average && !s->now.last)
-        return false;
-    pr_snapshot_copy(&s->published, &s->now);
-    pr_mean_take(&s->mean, s->published.value);
-    for (size_t i = 0; i < s->published.member_count; i++) {
-        struct pr_entity *e = pr_entities_find(&s->set, s->published.members[i].pid);
-        if (e)
-            pr_mean_take(&e->mean, s->published.members[i].value);
-    }
-    s->published.interval = s->pending_interval;
-    s->pending = 0;
-    s->pending_interval = 0;
-    *ret = &s->published;
-    return true;
-}
-
 static void deliver(struct pr_session *s)
 {
-    const struct proctor_snapshot *out;
     pr_stats_add(&s->stats, &s->now);
-    if (!publish(s, &out))
+    const struct proctor_snapshot *out =
+        pr_average_add(&s->average, (int)s->config->average, &s->now, &s->set);
+    if (!out)
         return;
     if (s->queue)
         pr_queue_push(s->queue, out);
@@ -316,7 +291,7 @@ static void free_memory(struct pr_session *s)
 {
     pr_entities_done(&s->set);
     pr_snapshot_done(&s->now);
-    pr_snapshot_done(&s->published);
+    pr_snapshot_done(&s->average.out);
     free(s->left);
     free(s->text);
     s->left = NULL;

@@ -3,6 +3,7 @@
  * time calls it; it never waits for a disk. The order is
  *   init, [spawn a job], watch, open, begin, tick..., end, (summary is read), done. */
 #pragma once
+#include "core/average.h"
 #include "core/config.h"
 #include "core/energy.h"
 #include "core/event.h"
@@ -53,11 +54,8 @@ struct pr_session {
     int64_t own_cpu_began;
     int64_t self_cpu; /* all that recording has cost, ns; known at the end */
 
-    struct proctor_snapshot now;       /* being made */
-    struct proctor_snapshot published; /* the mean of several */
-    struct pr_mean mean;
-    int pending; /* samples in the mean */
-    int64_t pending_interval;
+    struct proctor_snapshot now; /* being made */
+    struct pr_average average;
     bool want_members;
     double totals_before[METRIC_COUNT]; /* counters at the sample before */
     double high[METRIC_COUNT];          /* high-water marks */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --average: the mean of several samples goes out in the place of each. */
+#pragma once
+#include "core/snapshot.h"
+
+struct pr_average {
+    struct pr_mean mean; /* of the job; the members have theirs */
+    struct proctor_snapshot out;
+    int pending; /* samples in it */
+    int64_t interval;
+};
+
+/* Adds a sample. Returns what is to be published now, borrowed until the next call, or NULL: after
+ * n samples, and at the last one whatever there is. */
+const struct proctor_snapshot *pr_average_add(struct pr_average *a, int n,
+                                              const struct proctor_snapshot *sample,
+                                              struct pr_entities *set);
