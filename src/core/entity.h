@@ -36,7 +36,7 @@ struct pr_entity {
     enum pr_life life;
     bool born_inside;              /* started while we recorded: all it used counts */
     bool first;                    /* not yet through a whole tick */
-    bool no_mm;                    /* shares its parent's memory (vfork): not counted twice */
+    bool no_mm, own_mm;            /* shares its parent's memory (vfork); is known not to */
     int fd[SOURCE_COUNT];          /* held descriptors, -1 where none */
     clockid_t clock;               /* its CPU clock, 0 before it was asked for */
     int64_t pss_at;                /* boot time of the last PSS reading, 0 for never */

@@ -41,14 +41,16 @@ static void read_source(struct pr_session *s, const struct pr_tick *t, struct pr
     give_reason(s, pr_sources[id], e, r);
 }
 
-/* Between vfork and exec a child borrows its parent's memory: it must not count twice. */
-static bool borrows_memory(const struct pr_session *s, const struct pr_entity *e)
+/* Between vfork and exec a child borrows its parent's memory: it must not count twice. Once it has
+ * its own it never borrows again. */
+static bool borrows_memory(const struct pr_session *s, struct pr_entity *e)
 {
-    const struct pr_entity *parent = pr_entities_find(&s->set, e->ppid);
+    const struct pr_entity *parent = e->own_mm ? NULL : pr_entities_find(&s->set, e->ppid);
     if (!parent || s->host.foreign || isnan(e->value[METRIC_MEM_VMS]) ||
         parent->value[METRIC_MEM_VMS] != e->value[METRIC_MEM_VMS])
         return false;
-    return syscall(SYS_kcmp, e->pid, e->ppid, KCMP_VM, 0, 0) == 0;
+    e->own_mm = syscall(SYS_kcmp, e->pid, e->ppid, KCMP_VM, 0, 0) != 0;
+    return !e->own_mm;
 }
 
 static bool is_gauge(int id)
@@ -89,7 +91,7 @@ static void read_patient(struct pr_session *s, const struct pr_tick *t, int id)
         return;
     for (; done < count && s->allowance >= 0; done++) {
         struct pr_entity *e = s->set.items[(s->turn + done) % count];
-        if (e->life != LIFE_ALIVE || e->state == 'Z')
+        if (e->life != LIFE_ALIVE || e->state == 'Z' || e->no_mm)
             continue;
         int64_t began = pr_clock_thread_cpu();
         read_source(s, t, e, id);
@@ -98,12 +100,18 @@ static void read_patient(struct pr_session *s, const struct pr_tick *t, int id)
     s->turn = count ? (s->turn + done) % count : 0;
 }
 
-static void note_age(struct pr_session *s, int64_t now)
+/* How old PSS is; and where a process has become smaller than its PSS was, that is its size. */
+static void keep_patient(struct pr_session *s, int64_t now)
 {
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];
+        double *v = e->value;
         bool known = e->pss_at && e->state != 'Z' && !s->gone;
-        e->value[METRIC_MEM_PSS_AGE] = known ? pr_seconds(now - e->pss_at) : NAN;
+        v[METRIC_MEM_PSS_AGE] = known ? pr_seconds(now - e->pss_at) : NAN;
+        if (known && e->pss_at != now && v[METRIC_MEM_PSS] > v[METRIC_MEM_RSS]) {
+            v[METRIC_MEM_PSS] = v[METRIC_MEM_RSS];
+            v[METRIC_MEM_USS] = fmin(v[METRIC_MEM_USS], v[METRIC_MEM_RSS]);
+        }
     }
 }
 
@@ -165,7 +173,7 @@ void pr_tick_read(struct pr_session *s, int64_t now)
     for (int id = 0; id < SOURCE_COUNT && !s->gone; id++)
         if (pr_sources[id]->can_wait)
             read_patient(s, &t, id);
-    note_age(s, now);
+    keep_patient(s, now);
     for (size_t k = 0; k < s->set.count && s->config->no_children; k++)
         memset(s->set.items[k]->reaped, 0, sizeof s->set.items[k]->reaped);
     take_ourselves_out(s);
