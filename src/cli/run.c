@@ -31,6 +31,7 @@ struct run {
     int signals;
     bool ended;         /* the job itself */
     bool childless;     /* nobody is left to wait for */
+    bool enough;        /* the job has ended, and somebody wants us to end, too */
     int64_t stopped_at; /* boot time, 0 while it runs */
     int stop_signal;
 };
@@ -159,8 +160,12 @@ static void hand_on(struct run *r)
     struct signalfd_siginfo info;
     while (read(r->signals, &info, sizeof info) == sizeof info) {
         int sig = (int)info.ssi_signo;
-        if (sig == SIGCHLD || r->ended || (pid_t)info.ssi_pid == getpid())
-            continue; /* our own: SIGPIPE of an output that was closed */
+        if (sig == SIGCHLD || (pid_t)info.ssi_pid == getpid())
+            continue;   /* our own: SIGPIPE of an output that was closed */
+        if (r->ended) { /* --wait-tree, and nobody to hand it on to */
+            r->enough |= sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
+            continue;
+        }
         /* From the terminal (SI_KERNEL) it has reached the job already: same process group. */
         if (info.ssi_code <= 0)
             kill(r->spawn.pid, sig);
@@ -171,8 +176,8 @@ static void hand_on(struct run *r)
 
 static bool is_over(const struct run *r)
 {
-    return r->ended &&
-           (!r->monitor->config.wait_tree || r->childless || pr_session_over(&r->monitor->session));
+    return r->ended && (!r->monitor->config.wait_tree || r->childless || r->enough ||
+                        pr_session_over(&r->monitor->session));
 }
 
 static void watch(struct run *r)

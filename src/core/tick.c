@@ -61,13 +61,14 @@ static bool is_gauge(int id)
 static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
 {
     int r = pr_source_read(t, e, SOURCE_pid_stat);
-    if (r < 0) {
-        if (r != -ESRCH && r != -ENOENT)
-            give_reason(s, pr_sources[SOURCE_pid_stat], e, r);
+    if (r == -ESRCH || r == -ENOENT) {
         pr_source_release(t->host, e);
         pr_entities_vanish(&s->set, e);
-        return;
+    } else if (r < 0) { /* it may well live, and we are out of descriptors */
+        give_reason(s, pr_sources[SOURCE_pid_stat], e, r);
     }
+    if (r < 0)
+        return;
     bool zombie = e->state == 'Z' || e->state == 'X';
     for (int id = 0; id < METRIC_COUNT && (zombie || s->gone); id++)
         if (is_gauge(id))
@@ -115,6 +116,12 @@ static void keep_patient(struct pr_session *s, int64_t now)
     }
 }
 
+/* Not below 0; what is absent stays absent. */
+static void take_off(double *v, double by)
+{
+    *v = *v < by ? 0 : *v - by;
+}
+
 /* Inside a process of the job: our own thread, descriptors and CPU time are not the job's. */
 static void take_ourselves_out(struct pr_session *s)
 {
@@ -125,18 +132,17 @@ static void take_ourselves_out(struct pr_session *s)
     if (s->queue)
         cpu += pr_queue_cpu(s->queue);
     double seconds = pr_seconds(cpu);
-    e->value[METRIC_THREADS] = fmax(0, e->value[METRIC_THREADS] - s->own_threads);
-    e->value[METRIC_FDS] = fmax(0, e->value[METRIC_FDS] - s->own_fds - s->host.holding);
-    e->value[METRIC_CPU_TIME] = fmax(0, e->value[METRIC_CPU_TIME] - seconds);
-    /* Nearly all that we do is in the kernel. */
-    e->value[METRIC_CPU_SYSTEM] = fmax(0, e->value[METRIC_CPU_SYSTEM] - seconds);
+    take_off(&e->value[METRIC_THREADS], s->own_threads);
+    take_off(&e->value[METRIC_FDS], s->own_fds + s->host.holding);
+    take_off(&e->value[METRIC_CPU_TIME], seconds);
+    take_off(&e->value[METRIC_CPU_SYSTEM], seconds); /* nearly all that we do is in the kernel */
 }
 
 static void join_new(struct pr_session *s)
 {
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];
-        if (!e->first || e->life != LIFE_ALIVE)
+        if (!e->first || e->life != LIFE_ALIVE || isnan(e->value[METRIC_FAULTS_MINOR]))
             continue;
         if ((s->select.reads & READ_IO) && isnan(e->value[METRIC_IO_RCHAR]))
             s->io_unreadable++;

@@ -91,9 +91,12 @@ static void list_entry(struct tree *tree, const struct pr_tick *t, const struct 
         return;
     }
     struct candidate *c = next_candidate(tree);
-    if (c && read_stat_line(t->host, (pid_t)pid, &c->line) == 0) {
+    int r = c ? read_stat_line(t->host, (pid_t)pid, &c->line) : -ENOMEM;
+    if (r == 0) {
         c->inode = entry->d_ino;
         tree->candidate_count++;
+    } else if (r != -ENOENT && r != -ESRCH) {
+        tree->look_again = true;
     }
 }
 
@@ -185,7 +188,7 @@ static void place_all(struct tree *tree, struct pr_entities *set)
         tree->candidate_count = left;
     }
     /* A parent that is in neither list was born, or died, while we looked. */
-    tree->look_again = tree->candidate_count > 0;
+    tree->look_again |= tree->candidate_count > 0;
     tree->candidate_count = 0;
 }
 
@@ -205,6 +208,7 @@ static int tree_update(struct pr_target *target, const struct pr_tick *t, struct
         tree->looked = true;
         return 0;
     }
+    tree->look_again = false;
     int r = list_all(tree, t);
     if (r < 0)
         return r;
