@@ -38,6 +38,7 @@ struct pr_entity {
     bool first;                    /* not yet through a whole tick */
     bool no_mm, own_mm;            /* shares its parent's memory (vfork); is known not to */
     int fd[SOURCE_COUNT];          /* held descriptors, -1 where none */
+    bool io_denied;                /* its I/O could not be read */
     clockid_t clock;               /* its CPU clock, 0 before it was asked for */
     int64_t pss_at;                /* boot time of the last PSS reading, 0 for never */
     double value[METRIC_COUNT];    /* now; NaN is absent */

@@ -37,6 +37,9 @@ static void read_source(struct pr_session *s, const struct pr_tick *t, struct pr
     int r = pr_source_read(t, e, (enum pr_source_id)id);
     if (r == 0 || r == -ESRCH || r == -ENOENT)
         return;
+    if (id == SOURCE_pid_io && !e->io_denied)
+        s->io_unreadable++;
+    e->io_denied |= id == SOURCE_pid_io;
     blank_reading(e, pr_sources[id]->gives);
     give_reason(s, pr_sources[id], e, r);
 }
@@ -144,8 +147,6 @@ static void join_new(struct pr_session *s)
         struct pr_entity *e = s->set.items[k];
         if (!e->first || e->life != LIFE_ALIVE || isnan(e->value[METRIC_FAULTS_MINOR]))
             continue;
-        if ((s->select.reads & READ_IO) && isnan(e->value[METRIC_IO_RCHAR]))
-            s->io_unreadable++;
         pr_ledger_join(&s->ledger, e);
         e->first = false;
     }

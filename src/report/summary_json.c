@@ -171,7 +171,9 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
     if (s->io_unreadable)
         pr_buf_printf(&note, "%sthe I/O of %lu processes could not be read while they lived",
                       note.len ? "; " : "", s->io_unreadable);
-    put_account(j, "io", pr_summary_source(facts), complete && !s->io_unreadable,
+    /* What was reaped brought its I/O with it, readable or not. */
+    bool io_complete = complete && (facts->way == WAY_RUN || !s->io_unreadable);
+    put_account(j, "io", pr_summary_source(facts), io_complete,
                 before[METRIC_IO_READ] + before[METRIC_IO_WRITE], pr_buf_text(&note));
     put_account(j, "memory_peak", "VmHWM of living processes, rusage of reaped ones, sampled sums",
                 one, NAN,

@@ -2,6 +2,7 @@
 #include "util/json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -89,7 +90,7 @@ void pr_json_string(struct pr_json *j, const char *text)
 void pr_json_number(struct pr_json *j, double v)
 {
     before_value(j);
-    if (v == v)
+    if (isfinite(v))
         pr_units_number(j->out, v);
     else
         pr_buf_str(j->out, "null");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A streaming JSON writer: commas and nesting are its business. Not-a-number becomes null; text
- * that is not UTF-8 becomes U+FFFD where it breaks. */
+/* A streaming JSON writer: commas and nesting are its business. What is not finite becomes null;
+ * text that is not UTF-8 becomes U+FFFD where it breaks. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
