@@ -42,7 +42,8 @@ struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv
                                          int *ret_status);
 
 struct pr_summary_file {
-    int fd;                           /* -1 where none was asked for */
+    bool wanted;
+    int fd; /* below 0 where none was asked for, or a fifo has no reader yet */
     char path[4096], temporary[4200]; /* temporary is empty where the file is written directly */
 };
 

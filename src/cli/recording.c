@@ -3,15 +3,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "util/clock.h"
 #include "util/fs.h"
+#include "util/output.h"
+
+#define WAIT_READER 0.2 /* seconds for the reader of a fifo */
 
 static void say(const char *text, void *data)
 {
@@ -48,32 +53,38 @@ struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv
     return NULL;
 }
 
+/* Beside the file, so that it can be renamed over it. */
+static int open_temporary(struct pr_summary_file *f)
+{
+    for (int tries = 0; tries < 10; tries++) {
+        uint32_t random = 0;
+        if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+            random = (uint32_t)pr_clock_boot();
+        snprintf(f->temporary, sizeof f->temporary, "%s.%08x.tmp", f->path, random);
+        int fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd < 0 ? -errno : fd;
+    }
+    return -EEXIST;
+}
+
 int pr_summary_file_open(struct pr_summary_file *f, const char *path, struct proctor_error *err)
 {
-    struct stat st;
-    *f = (struct pr_summary_file){.fd = -1};
+    *f = (struct pr_summary_file){.fd = -1, .wanted = path != NULL};
     if (!path)
         return 0;
     snprintf(f->path, sizeof f->path, "%s", path);
-    if (strcmp(path, "-") == 0)
-        f->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a device or a pipe stays what it is */
-        f->fd = open(path, (S_ISFIFO(st.st_mode) ? O_RDWR : O_WRONLY) | O_CLOEXEC | O_NOCTTY);
-    else {
-        snprintf(f->temporary, sizeof f->temporary, "%s.%d.tmp", path, (int)getpid());
-        f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    }
-    if (f->fd < 0)
-        return pr_error(err, errno, "cannot open '%s' for --summary: %s", path, strerror(errno));
+    f->fd = pr_output_is_plain(path) ? open_temporary(f) : pr_output_open(path);
+    if (f->fd < 0 && f->fd != -ENXIO) /* a fifo may find its reader until the end */
+        return pr_error(err, -f->fd, "--summary: %s: '%s'", strerror(-f->fd), path);
     return 0;
 }
 
 void pr_summary_file_cancel(struct pr_summary_file *f)
 {
-    if (f->fd < 0)
-        return;
-    close(f->fd);
-    if (f->temporary[0])
+    if (f->fd >= 0)
+        close(f->fd);
+    if (f->fd >= 0 && f->temporary[0])
         unlink(f->temporary);
     f->fd = -1;
 }
@@ -82,17 +93,19 @@ static void write_file(struct proctor_monitor *m, struct pr_summary_file *f)
 {
     const char *json = proctor_monitor_summary_json(m);
     size_t done;
-    int r = json ? pr_fs_write(f->fd, json, strlen(json), &done) : -ENOMEM;
-    if (close(f->fd) < 0 && r == 0)
+    if (f->fd < 0)
+        f->fd = pr_output_wait(f->path, WAIT_READER);
+    int r = f->fd < 0 ? f->fd : json ? pr_fs_write(f->fd, json, strlen(json), &done) : -ENOMEM;
+    if (f->fd >= 0 && close(f->fd) < 0 && r == 0)
         r = -errno;
     if (r == 0 && f->temporary[0] && rename(f->temporary, f->path) < 0)
         r = -errno;
-    if (r < 0) {
-        if (f->temporary[0])
-            unlink(f->temporary);
+    if (r < 0 && f->temporary[0])
+        unlink(f->temporary);
+    if (r < 0)
         pr_event_problem(&m->session.events, m->session.stats.seconds,
-                         "cannot write the summary to '%s': %s", f->path, strerror(-r));
-    }
+                         "%s: the summary cannot be written: %s", f->path,
+                         r == -ENXIO ? "nobody reads this fifo" : strerror(-r));
     f->fd = -1;
 }
 
@@ -126,7 +139,7 @@ void pr_finish(struct proctor_monitor *m, struct pr_summary_file *f)
 {
     struct pr_buf text = {0};
     size_t done;
-    if (f->fd >= 0)
+    if (f->wanted)
         write_file(m, f);
     if (m->config.verbose)
         list_absent(m);

@@ -19,8 +19,10 @@
 
 #include "cli/cli.h"
 #include "cli/outside.h"
+#include "core/self.h"
 #include "target/spawn.h"
 #include "util/clock.h"
+#include "util/text.h"
 
 struct run {
     struct proctor_monitor *monitor;
@@ -58,11 +60,16 @@ static void account(struct run *r, pid_t pid, const struct rusage *u)
     pr_session_reaped(&r->monitor->session, pid, usage, (double)u->ru_maxrss * 1024);
 }
 
-static bool is_stranger(const struct run *r, pid_t pid)
+/* A child that we had before the job; it is gone now. */
+static bool forget_stranger(struct run *r, pid_t pid)
 {
-    for (size_t i = 0; i < r->outside.child_count; i++)
-        if (r->outside.children[i] == pid)
-            return true;
+    for (size_t i = 0; i < r->outside.child_count; i++) {
+        if (r->outside.children[i] != pid)
+            continue;
+        r->outside.children[i] = 0;
+        r->monitor->session.reaped_lately = true; /* its I/O has come with it */
+        return true;
+    }
     return false;
 }
 
@@ -70,11 +77,12 @@ static void note_gap(struct run *r)
 {
     struct pr_session *s = &r->monitor->session;
     int64_t now = pr_clock_boot();
+    char name[32];
     if (!r->stopped_at)
         return;
     pr_event_add(&s->events, EVENT_GAP, pr_session_elapsed(s, r->stopped_at),
-                 pr_seconds(now - r->stopped_at), "the job was stopped by SIG%s",
-                 sigabbrev_np(r->stop_signal));
+                 pr_seconds(now - r->stopped_at), "the job was stopped by %s",
+                 pr_text_signal(r->stop_signal, name, sizeof name));
     r->stopped_at = 0;
 }
 
@@ -109,20 +117,39 @@ static void job_changed(struct run *r, int status)
         facts->exit_code = WEXITSTATUS(status);
 }
 
+/* Before a child is waited for: the job's own last word, and what strangers will bring with them.
+ */
+static void look_at_ended(struct run *r)
+{
+    siginfo_t info = {0};
+    struct pr_session *s = &r->monitor->session;
+    for (size_t i = 0; i < r->outside.child_count; i++) {
+        pid_t pid = r->outside.children[i];
+        info.si_pid = 0;
+        if (pid && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid)
+            pr_self_expect_io(pid, s->strange_io);
+    }
+    info.si_pid = 0;
+    if (!r->ended && waitid(P_PID, (id_t)r->spawn.pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid)
+        pr_session_look(s, r->spawn.pid);
+}
+
 static void reap(struct run *r)
 {
+    look_at_ended(r);
     for (;;) {
         struct rusage usage;
         int status;
         pid_t pid = wait4(-1, &status, WNOHANG | WUNTRACED | WCONTINUED | __WALL, &usage);
         if (pid < 0 && errno == EINTR)
             continue;
-        r->childless = pid < 0 && r->monitor->facts.way == WAY_RUN; /* else orphans go elsewhere */
+        r->childless = pid < 0;
         if (pid <= 0)
             return;
         if (pid == r->spawn.pid)
             job_changed(r, status);
-        if ((WIFEXITED(status) || WIFSIGNALED(status)) && !is_stranger(r, pid))
+        if ((WIFEXITED(status) || WIFSIGNALED(status)) && !forget_stranger(r, pid))
             account(r, pid, &usage);
     }
 }
@@ -174,10 +201,16 @@ static void hand_on(struct run *r)
 
 /* --- the run ---------------------------------------------------------------------------------- */
 
+/* As subreaper we inherit whoever is orphaned: without a child there is no tree any more. */
+static bool tree_is_gone(const struct run *r)
+{
+    bool telling = r->monitor->facts.way == WAY_RUN && r->outside.child_count == 0;
+    return telling ? r->childless : pr_session_over(&r->monitor->session);
+}
+
 static bool is_over(const struct run *r)
 {
-    return r->ended && (!r->monitor->config.wait_tree || r->childless || r->enough ||
-                        pr_session_over(&r->monitor->session));
+    return r->ended && (!r->monitor->config.wait_tree || r->enough || tree_is_gone(r));
 }
 
 static void watch(struct run *r)
@@ -206,6 +239,7 @@ static void watch(struct run *r)
 static int exec_failed(struct run *r, int code)
 {
     pr_summary_file_cancel(&r->summary);
+    pr_session_call_off(&r->monitor->session);
     pr_complain("run: cannot start '%s': %s", r->spawn.argv[0], strerror(code));
     return code == ENOENT || code == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
@@ -256,10 +290,12 @@ static int start(struct run *r, char **argv)
     char id[64];
     watch_signals(r);
     pr_outside_look(&r->outside);
-    pr_session_name(m->config.run_id, id, sizeof id);
-    pr_config_set(&m->config, OPTION_RUN_ID, id, ORIGIN_OPTION, "--run-id", NULL);
+    if (!m->config.run_id) {
+        pr_session_name(id, sizeof id);
+        pr_config_set(&m->config, OPTION_RUN_ID, id, ORIGIN_OPTION, "--run-id", NULL);
+    }
     r->spawn.argv = argv;
-    r->spawn.envp = pr_outside_environment(id);
+    r->spawn.envp = pr_outside_environment(m->config.run_id);
     int code = r->spawn.envp ? pr_spawn_hold(&r->spawn) : -ENOMEM;
     if (code < 0) {
         pr_complain("run: cannot fork: %s", strerror(-code));
@@ -269,6 +305,7 @@ static int start(struct run *r, char **argv)
     if (prepare(r, &err) < 0) {
         pr_spawn_cancel(&r->spawn);
         pr_summary_file_cancel(&r->summary);
+        pr_session_call_off(&r->monitor->session);
         pr_complain("run: %s", err.message);
         return EXIT_OWN_FAILURE;
     }

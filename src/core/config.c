@@ -64,7 +64,7 @@ static int set_flag(bool *ret, const char *value, const char *what, struct proct
 {
     static const char *const yes = "true yes on 1", *const no = "false no off 0";
     if (!word_in(yes, value) && !word_in(no, value))
-        return pr_error(err, EINVAL, "%s: '%s' is neither true nor false", what, value);
+        return pr_error(err, EINVAL, "%s: '%.80s' is neither true nor false", what, value);
     *ret = word_in(yes, value);
     return 0;
 }
@@ -84,16 +84,16 @@ static int set_number(const struct pr_option *o, double *ret, const char *value,
     };
     double v;
     if (!readers[o->type].parse(value, &v) || (o->type == TYPE_COUNT && v != floor(v)))
-        return pr_error(err, EINVAL, "%s: '%s' is not %s; write it as %s", what, value,
+        return pr_error(err, EINVAL, "%s: '%.80s' is not %s; write it as %s", what, value,
                         readers[o->type].noun, readers[o->type].example);
     if (v < o->min)
-        return pr_error(err, EINVAL, "%s: '%s' is too small; the least is %s", what, value,
+        return pr_error(err, EINVAL, "%s: '%.80s' is too small; the least is %s", what, value,
                         o->min_text);
     /* Nobody means more than this, and clocks in nanoseconds would overflow. */
     if (o->type == TYPE_DURATION && v > 3e8)
-        return pr_error(err, EINVAL, "%s: '%s' is more than nine years", what, value);
+        return pr_error(err, EINVAL, "%s: '%.80s' is more than nine years", what, value);
     if (o->type == TYPE_COUNT && v > 1e6)
-        return pr_error(err, EINVAL, "%s: '%s' is too large; the most is 1000000", what, value);
+        return pr_error(err, EINVAL, "%s: '%.80s' is too large; the most is 1000000", what, value);
     *ret = v;
     return 0;
 }
@@ -102,7 +102,7 @@ static int check_choice(const struct pr_option *o, const char *value, const char
                         struct proctor_error *err)
 {
     if (!word_in(o->choices, value))
-        return pr_error(err, EINVAL, "%s: '%s' is not one of: %s", what, value, o->choices);
+        return pr_error(err, EINVAL, "%s: '%.40s' is not one of: %s", what, value, o->choices);
     if (o->later_choices && word_in(o->later_choices, value))
         return pr_error(err, ENOTSUP, "%s: '%s': this version does not have %s yet", what, value,
                         o->later);
@@ -120,23 +120,27 @@ static int check_text(const struct pr_option *o, const char *value, const char *
         return pr_error(err, EINVAL, "%s: the value is empty; it takes %s", what, o->arg);
     const char *equals = strchr(value, '=');
     if (o->type == TYPE_LABELS && (!equals || equals == value))
-        return pr_error(err, EINVAL, "%s: '%s' is not KEY=VALUE", what, value);
+        return pr_error(err, EINVAL, "%s: '%.80s' is not KEY=VALUE", what, value);
     return o->type == TYPE_KEYS ? pr_select_check(value, what, err) : 0;
 }
 
-/* Sources below the command line may hold several items in one text. */
-static bool add_items(struct pr_list *list, const struct pr_option *o, const char *value,
-                      enum pr_origin origin)
+/* Adds what the text holds: from the command line one item, but for keys; elsewhere several,
+ * separated by commas. */
+static int add_items(struct pr_list *list, const struct pr_option *o, const char *value,
+                     enum pr_origin origin, const char *what, struct proctor_error *err)
 {
-    if (origin == ORIGIN_OPTION && o->type != TYPE_KEYS)
-        return list_add(list, value, strlen(value));
+    bool several = origin != ORIGIN_OPTION || o->type == TYPE_KEYS;
+    size_t before = list->count;
     for (const char *p = value; *p;) {
-        size_t n = strcspn(p, ",");
+        size_t n = several ? strcspn(p, ",") : strlen(p);
         if (n && !list_add(list, p, n))
-            return false;
+            return pr_error(err, ENOMEM, "%s: out of memory", what);
+        int r = n ? check_text(o, list->items[list->count - 1], what, err) : 0;
+        if (r < 0)
+            return r;
         p += n + (p[n] == ',');
     }
-    return true;
+    return list->count > before ? 0 : check_text(o, "", what, err);
 }
 
 static bool keep_text(struct pr_config *c, enum pr_option_id id, const char *value, bool append)
@@ -170,17 +174,15 @@ int pr_config_set(struct pr_config *c, enum pr_option_id id, const char *value,
             *(bool *)field(c, id) = on;
     } else if (o->type <= TYPE_COUNT) {
         r = set_number(o, field(c, id), value, what, err);
+    } else if (is_list(o->type)) {
+        if (!again)
+            list_clear(field(c, id));
+        r = add_items(field(c, id), o, value, origin, what, err);
     } else {
         r = check_text(o, value, what, err);
     }
     if (r < 0)
         return r;
-    if (is_list(o->type)) {
-        if (!again)
-            list_clear(field(c, id));
-        if (!add_items(field(c, id), o, value, origin))
-            return pr_error(err, ENOMEM, "%s: out of memory", what);
-    }
     if (!keep_text(c, id, value, is_list(o->type) && again))
         return pr_error(err, ENOMEM, "%s: out of memory", what);
     if (o->type == TYPE_TEXT || o->type == TYPE_CHOICE)
@@ -263,12 +265,12 @@ static int apply_line(struct pr_config *c, unsigned command, char *line, char *e
         return 0;
     char *equals = strchr(line, '=');
     if (!equals)
-        return pr_error(err, EINVAL, "%s: '%s' is not NAME = VALUE", what, line);
+        return pr_error(err, EINVAL, "%s: '%.60s' is not NAME = VALUE", what, line);
     char *value = trimmed(equals + 1, line + strlen(line));
     char *name = trimmed(line, equals);
     enum pr_option_id id = pr_option_find(name);
     if (id == OPTION_COUNT)
-        return pr_error(err, EINVAL, "%s: there is no option '%s'; `proctor config` lists them",
+        return pr_error(err, EINVAL, "%s: there is no option '%.60s'; `proctor config` lists them",
                         what, name);
     if (!(pr_options[id].commands & command))
         return 0;

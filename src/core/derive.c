@@ -47,30 +47,29 @@ void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks)
             fold_one(set, id, job, marks);
 }
 
-static double ratio_of(const struct pr_metric *m, const double *value,
-                       const struct pr_limits *limits, unsigned char *mark)
+static double ratio_of(const struct pr_metric *m, const double *value, const struct pr_basis *basis,
+                       unsigned char *mark)
 {
     double v = value[m->of];
-    if (isnan(v) && m->otherwise && !isnan(value[m->otherwise])) {
+    if (isnan(v) && m->otherwise && basis->otherwise && !isnan(value[m->otherwise])) {
         v = value[m->otherwise];
         if (mark)
             *mark = MARK_FROM_RSS;
     }
-    return v / limits->total[m->per];
+    return v / basis->limits->total[m->per];
 }
 
-void pr_derive(double *value, const double *previous, double dt, const struct pr_limits *limits,
+void pr_derive(double *value, const double *previous, const struct pr_basis *basis,
                unsigned char *marks)
 {
     for (int id = 0; id < METRIC_COUNT; id++) {
         const struct pr_metric *m = &pr_metrics[id];
         if (m->kind == KIND_RATE) {
             double growth = value[m->of] - previous[m->of];
-            value[id] = dt > 0 ? fmax(0, growth) / dt * m->scale : NAN;
-            if (isnan(growth))
-                value[id] = NAN;
+            bool sound = basis->dt > 0 && !isnan(growth);
+            value[id] = sound ? fmax(0, growth) / basis->dt * m->scale : NAN;
         } else if (m->kind == KIND_RATIO) {
-            value[id] = ratio_of(m, value, limits, marks ? &marks[id] : NULL);
+            value[id] = ratio_of(m, value, basis, marks ? &marks[id] : NULL);
         } else if (m->kind == KIND_HIGH_WATER) {
             value[id] = fmax(value[id], value[m->of]); /* fmax leaves NaN aside */
         }

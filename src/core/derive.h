@@ -11,7 +11,14 @@ struct pr_limits {
 /* Folds the living members' gauges into the job's values; a sum from which a member is missing is
  * marked as a lower bound, and one from which much is missing is absent. */
 void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks);
-/* Fills the derived metrics of one record. `previous` holds the counters one interval ago; dt is
- * that interval in seconds, NaN where rates make no sense. */
-void pr_derive(double *value, const double *previous, double dt, const struct pr_limits *limits,
+/* What a record is derived with. */
+struct pr_basis {
+    double dt; /* seconds since the sample before; NaN where rates make no sense */
+    const struct pr_limits *limits;
+    bool otherwise; /* ratios whose metric has never been known use the next best one */
+};
+
+/* Fills the derived metrics of one record. `previous` holds the counters one interval ago;
+ * marks may be NULL. */
+void pr_derive(double *value, const double *previous, const struct pr_basis *basis,
                unsigned char *marks);

@@ -47,12 +47,18 @@ void pr_ledger_join(struct pr_ledger *l, struct pr_entity *e)
 void pr_ledger_reap(struct pr_ledger *l, struct pr_entity *e, const double *usage)
 {
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (pr_metric_in_ledger((enum pr_metric_id)i))
-            l->reaped[i] += known(usage[i]);
-    double had = e ? known(e->value[RECEIPT]) + e->reaped[RECEIPT] : 0;
+        if (pr_metric_in_ledger((enum pr_metric_id)i) && !isnan(usage[i])) {
+            l->reaped[i] += usage[i];
+            l->known[i] = true;
+        }
+    /* What it has taken over since the last settling may be the receipt of somebody who vanished.
+     */
+    double had = e ? known(e->value[RECEIPT]) + e->receipts_seen : 0;
     l->receipts_new += fmax(0, usage[RECEIPT] - had);
-    if (e)
-        e->life = LIFE_SETTLED;
+    if (!e)
+        return;
+    l->absorbed |= e->reaped[RECEIPT] > e->receipts_seen;
+    e->life = LIFE_SETTLED;
 }
 
 /* The nearest ancestor that still lives; NULL is us or nobody. */
@@ -104,11 +110,11 @@ static void age_receipts(double *old, double *fresh, double growth)
 void pr_ledger_settle(struct pr_ledger *l, const struct pr_entities *set, bool last)
 {
     double sum[METRIC_COUNT];
-    bool any[METRIC_COUNT] = {0};
     for (size_t k = 0; k < set->count; k++) {
         struct pr_entity *e = set->items[k];
         if (e->life != LIFE_ALIVE)
             continue;
+        l->absorbed |= e->reaped[RECEIPT] > e->receipts_seen;
         age_receipts(&e->receipts_old, &e->receipts_new, e->reaped[RECEIPT] - e->receipts_seen);
         e->receipts_seen = e->reaped[RECEIPT];
     }
@@ -123,11 +129,10 @@ void pr_ledger_settle(struct pr_ledger *l, const struct pr_entities *set, bool l
         const struct pr_entity *e = set->items[k];
         for (int i = 0; i < METRIC_COUNT && e->life != LIFE_SETTLED; i++) {
             sum[i] += known(e->value[i]) + e->reaped[i];
-            any[i] |= !isnan(e->value[i]);
+            l->known[i] |= !isnan(e->value[i]);
         }
     }
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (pr_metric_in_ledger((enum pr_metric_id)i) &&
-            (any[i] || l->reaped[i] > 0 || l->lost[i] > 0 || !isnan(l->total[i])))
+        if (pr_metric_in_ledger((enum pr_metric_id)i) && l->known[i])
             l->total[i] = fmax(known(l->total[i]), sum[i]);
 }

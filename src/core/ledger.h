@@ -12,9 +12,11 @@
 #include "core/entity.h"
 
 struct pr_ledger {
-    double reaped[METRIC_COUNT];       /* by us */
-    double lost[METRIC_COUNT];         /* last values of those that nobody took over */
-    double before[METRIC_COUNT];       /* used before joining */
+    double reaped[METRIC_COUNT]; /* by us */
+    double lost[METRIC_COUNT];   /* last values of those that nobody took over */
+    double before[METRIC_COUNT]; /* used before joining */
+    bool absorbed;            /* a member has reaped children: there were more than those we saw */
+    bool known[METRIC_COUNT]; /* has it been read at all? */
     double total[METRIC_COUNT];        /* the result; NaN until something was read */
     double receipts_old, receipts_new; /* as in struct pr_entity, for what we reaped */
     pid_t reaper;                      /* our pid where we reap, else 0 */

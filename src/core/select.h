@@ -15,8 +15,8 @@ struct pr_select {
         reads; /* READ_ bits that the shown ones need, directly or through what they derive from */
 };
 
-/* Checks a comma-separated list of keys and families ("cpu.*"). 0 or -EINVAL. */
-int pr_select_check(const char *keys, const char *what, struct proctor_error *err);
+/* Checks a key or a family ("cpu.*"). 0 or -EINVAL. */
+int pr_select_check(const char *key, const char *what, struct proctor_error *err);
 struct pr_select pr_select_of(const struct pr_config *c);
 
 static inline bool pr_selected(const struct pr_select *s, int id)

@@ -10,19 +10,16 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "core/self.h"
 #include "core/tick.h"
 #include "util/clock.h"
 
 /* --- setting up ------------------------------------------------------------------------------- */
 
-void pr_session_name(const char *wanted, char *text, size_t size)
+void pr_session_name(char *text, size_t size)
 {
     char when[32];
     uint32_t random = 0;
-    if (wanted) {
-        snprintf(text, size, "%s", wanted);
-        return;
-    }
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
         random = (uint32_t)pr_clock_boot() ^ (uint32_t)getpid() << 16;
     pr_clock_compact(pr_clock_wall(), when, sizeof when);
@@ -43,7 +40,8 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     pr_stats_init(&s->stats);
     no_values(s->totals_before);
     no_values(s->high);
-    pr_session_name(config->run_id, s->run_id, sizeof s->run_id);
+    pr_session_name(s->own_id, sizeof s->own_id);
+    s->run_id = config->run_id ? config->run_id : s->own_id;
     s->text = malloc(SESSION_TEXT);
     if (!s->text)
         return pr_error(err, ENOMEM, "out of memory");
@@ -117,6 +115,8 @@ int pr_session_begin(struct pr_session *s)
     s->start_wall = pr_clock_wall();
     s->next = s->start_boot + step;
     s->begun = true;
+    if (s->reaping) /* children of whoever we were before we became proctor */
+        pr_self_absorbed_io(s->strange_io);
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s->timer < 0)
         return -errno;
@@ -229,6 +229,14 @@ bool pr_session_over(const struct pr_session *s)
 /* --- accounting for children that we waited for ------------------------------------------------
  */
 
+void pr_session_look(struct pr_session *s, pid_t pid)
+{
+    struct pr_tick t = {&s->host, pr_clock_boot(), s->text, SESSION_TEXT};
+    struct pr_entity *e = pr_entities_find(&s->set, pid);
+    if (e)
+        pr_source_read(&t, e, SOURCE_pid_stat);
+}
+
 void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss)
 {
     struct pr_entity *e = pr_entities_find(&s->set, pid);
@@ -285,6 +293,11 @@ void pr_session_end(struct pr_session *s)
         s->queue = NULL;
     }
     s->ended = true;
+}
+
+void pr_session_call_off(struct pr_session *s)
+{
+    s->begun = false;
 }
 
 static void free_memory(struct pr_session *s)

@@ -48,7 +48,8 @@ struct pr_session {
 
     bool reaping;       /* the command: children are waited for, their I/O is ours to split off */
     bool reaped_lately; /* since the last tick */
-    bool inside;        /* the library: our threads and descriptors are in a process of the job */
+    double strange_io[METRIC_COUNT]; /* absorbed from children that are not of the job */
+    bool inside; /* the library: our threads and descriptors are in a process of the job */
     int own_threads, own_fds; /* of ours, to be taken out where inside */
     int64_t own_cpu;          /* spent in ticks, ns */
     int64_t own_cpu_began;
@@ -66,14 +67,16 @@ struct pr_session {
 
     char reason[METRIC_COUNT][96]; /* why a metric is absent; the first one stays */
     unsigned long io_unreadable;   /* members whose I/O could not be read */
-    struct pr_left *left;          /* who is still running at the end */
+    bool children_ignored; /* by a member: those that end between samples leave no account */
+    struct pr_left *left;  /* who is still running at the end */
     size_t left_count;
     char *text;
-    char run_id[64];
+    const char *run_id; /* the one that was asked for, else own_id */
+    char own_id[64];
 };
 
-/* The run's id into text: `wanted`, or a new one, YYYYMMDDTHHMMSSZ-8hex, where that is NULL. */
-void pr_session_name(const char *wanted, char *text, size_t size);
+/* A new run id into text: YYYYMMDDTHHMMSSZ-8hex. */
+void pr_session_name(char *text, size_t size);
 int pr_session_init(struct pr_session *s, const struct pr_config *config,
                     struct proctor_error *err);
 /* Watches the tree of setting->root. */
@@ -94,8 +97,12 @@ bool pr_session_over(const struct pr_session *s);
 /* Takes the last sample and closes the outputs. Where the job has ended, counters are final in it
  * and gauges absent. */
 void pr_session_end(struct pr_session *s);
+/* A child has ended and is about to be waited for: what its stat file says last. */
+void pr_session_look(struct pr_session *s, pid_t pid);
 /* We waited for a child: its usage goes into the account. */
 void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss);
+/* The job never was: there is nothing to record. */
+void pr_session_call_off(struct pr_session *s);
 void pr_session_done(struct pr_session *s);
 /* Frees memory and nothing else: for a handle that a fork has copied. */
 void pr_session_abandon(struct pr_session *s);

@@ -49,9 +49,10 @@ void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot)
     double dt = pr_seconds(snapshot->interval);
     s->seconds = pr_seconds(snapshot->elapsed);
     for (int id = 0; id < METRIC_COUNT; id++) {
+        if (isnan(snapshot->value[id]))
+            continue;
         s->metric[id].mark = snapshot->mark[id];
-        if (!isnan(snapshot->value[id]))
-            stat_add(&s->metric[id], snapshot->value[id], s->seconds, dt);
+        stat_add(&s->metric[id], snapshot->value[id], s->seconds, dt);
     }
     const double *v = snapshot->value;
     spark_add(&s->cpu, v[METRIC_CPU_USAGE]);

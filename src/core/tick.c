@@ -85,6 +85,7 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
             read_source(s, t, e, id);
     }
     e->no_mm = borrows_memory(s, e);
+    s->children_ignored |= e->ignores_children;
 }
 
 /* Readings that can wait go round in turn, as far as the budget allows. */
@@ -194,7 +195,7 @@ static void count_members(struct pr_session *s, double *value)
     double alive = 0;
     for (size_t k = 0; k < s->set.count; k++)
         alive += s->set.items[k]->life == LIFE_ALIVE && s->set.items[k]->state != 'Z';
-    value[METRIC_PROCS] = alive;
+    value[METRIC_PROCS] = alive > 0 ? alive : NAN; /* only its zombie is left */
     value[METRIC_PROCS_STARTED] = (double)s->set.started;
     value[METRIC_PROCS_EXITED] = (double)s->set.exited;
 }
@@ -225,6 +226,13 @@ static void high_water(struct pr_session *s, double *value)
             s->high[id] = value[id] = fmax(value[id], s->high[id]);
 }
 
+/* One basis for the whole run: ratios do not change from PSS to RSS where PSS is read less often.
+ */
+static struct pr_basis basis_of(const struct pr_session *s, double dt)
+{
+    return (struct pr_basis){dt, &s->limits, s->stats.metric[METRIC_MEM_PSS].known == 0};
+}
+
 /* What we reaped has brought its I/O into our own counters. */
 static void take_absorbed_io(struct pr_session *s)
 {
@@ -234,7 +242,10 @@ static void take_absorbed_io(struct pr_session *s)
     s->reaped_lately = false;
     pr_self_absorbed_io(absorbed);
     for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
-        s->ledger.reaped[id] = isnan(absorbed[id]) ? s->ledger.reaped[id] : absorbed[id];
+        if (!isnan(absorbed[id])) {
+            s->ledger.reaped[id] = absorbed[id] - s->strange_io[id];
+            s->ledger.known[id] = true;
+        }
 }
 
 void pr_tick_job(struct pr_session *s, double dt, bool last)
@@ -250,11 +261,12 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
     double cpu = value[METRIC_CPU_TIME] - s->totals_before[METRIC_CPU_TIME];
     if (s->select.reads & READ_ENERGY)
         value[METRIC_ENERGY] = pr_energy_read(&s->energy, &s->host, cpu);
-    pr_derive(value, s->totals_before, dt, &s->limits, s->now.mark);
+    struct pr_basis basis = basis_of(s, dt);
+    pr_derive(value, s->totals_before, &basis, s->now.mark);
     high_water(s, value);
     mark_bounds(s, last);
     for (int id = 0; id < METRIC_COUNT; id++) {
-        if (!pr_selected(&s->select, id) || (s->gone && pr_metrics[id].kind == KIND_GAUGE))
+        if (s->gone && pr_metrics[id].kind == KIND_GAUGE)
             value[id] = NAN;
         if (isnan(value[id]))
             s->now.mark[id] = MARK_NONE;
@@ -263,25 +275,27 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
 
 /* --- members ---------------------------------------------------------------------------------- */
 
-static void copy_member(struct pr_session *s, struct pr_entity *e, double dt, struct pr_member *m)
+static void copy_member(struct pr_session *s, struct pr_entity *e, const struct pr_basis *basis,
+                        struct pr_member *m)
 {
     m->pid = e->pid;
     m->ppid = e->ppid;
     m->started = pr_host_wall_of(&s->host, e->start);
     memcpy(m->comm, e->comm, sizeof m->comm);
-    pr_derive(e->value, e->previous, dt, &s->limits, NULL);
+    pr_derive(e->value, e->previous, basis, NULL);
     memcpy(m->value, e->value, sizeof m->value);
 }
 
 void pr_tick_members(struct pr_session *s, double dt)
 {
+    struct pr_basis basis = basis_of(s, dt);
     s->now.member_count = 0;
     if (!pr_snapshot_reserve(&s->now, s->set.count))
         return;
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];
         if (e->life == LIFE_ALIVE)
-            copy_member(s, e, dt, &s->now.members[s->now.member_count++]);
+            copy_member(s, e, &basis, &s->now.members[s->now.member_count++]);
     }
 }
 

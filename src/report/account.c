@@ -16,7 +16,7 @@ const char *pr_summary_source(const struct pr_facts *facts)
 bool pr_summary_complete(const struct pr_session *s, const struct pr_facts *facts)
 {
     bool whole = facts->way == WAY_RUN || (facts->way == WAY_ATTACH_ALONE && !s->gone);
-    return whole && s->ledger.unabsorbed == 0;
+    return whole && s->ledger.unabsorbed == 0 && !s->children_ignored;
 }
 
 void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, struct pr_buf *out)
@@ -27,6 +27,14 @@ void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, s
                       "%lu processes ended without anybody in the job waiting for them: they count "
                       "as they were at the last sample",
                       s->ledger.unabsorbed);
+        join = "; ";
+    }
+    if (s->children_ignored) {
+        pr_buf_printf(
+            out,
+            "%sa process ignores SIGCHLD, and what its children used after the last sample "
+            "of each is not known",
+            join);
         join = "; ";
     }
     if (facts->way == WAY_RUN_NO_SUBREAPER || facts->way == WAY_ATTACH) {

@@ -163,7 +163,7 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
 {
     struct pr_buf note = {0};
     const double *before = s->ledger.before;
-    bool complete = pr_summary_complete(s, facts), one = s->set.started == 1;
+    bool complete = pr_summary_complete(s, facts), one = s->set.started == 1 && !s->ledger.absorbed;
     pr_summary_note(s, facts, &note);
     open(j, "accounting", '{');
     put_account(j, "cpu", pr_summary_source(facts), complete, before[METRIC_CPU_TIME],
@@ -175,11 +175,12 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
     bool io_complete = complete && (facts->way == WAY_RUN || !s->io_unreadable);
     put_account(j, "io", pr_summary_source(facts), io_complete,
                 before[METRIC_IO_READ] + before[METRIC_IO_WRITE], pr_buf_text(&note));
-    put_account(j, "memory_peak", "VmHWM of living processes, rusage of reaped ones, sampled sums",
-                one, NAN,
-                one ? NULL
-                    : "of the job: the larger of the highest sampled sum and the largest single "
-                      "mark, so a lower bound where several processes peak between samples");
+    put_account(
+        j, "memory_peak", "VmHWM of living processes, rusage of reaped ones, sampled sums", one,
+        NAN,
+        one ? NULL
+            : "the larger of the highest sampled sum and the largest mark of one process: a lower "
+              "bound where several peak together between samples");
     pr_json_close(j, '}');
     pr_buf_done(&note);
 }

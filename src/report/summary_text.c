@@ -75,6 +75,7 @@ static void verdict_line(struct page *p)
 {
     const struct pr_facts *f = p->facts;
     bool bad = f->exit_code > 0 || f->exit_signal > 0;
+    char name[32];
     paint(p, "1");
     pr_buf_str(p->out, "proctor: ");
     command(p);
@@ -83,7 +84,7 @@ static void verdict_line(struct page *p)
     if (bad)
         paint(p, "31");
     if (f->exit_signal > 0)
-        pr_buf_printf(p->out, "killed by SIG%s", sigabbrev_np(f->exit_signal));
+        pr_buf_printf(p->out, "killed by %s", pr_text_signal(f->exit_signal, name, sizeof name));
     else if (f->exit_code >= 0)
         pr_buf_printf(p->out, "exit %d", f->exit_code);
     else

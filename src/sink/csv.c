@@ -3,26 +3,27 @@
  * once. A full disk keeps rows back and tries again with the next; anything else ends the file.
  * Either is said once and touches neither the job nor other outputs. */
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/sink.h"
 #include "util/clock.h"
 #include "util/fs.h"
+#include "util/output.h"
 #include "util/text.h"
 
-#define KEEP_BACK (1024 * 1024) /* rows kept while the disk is full */
+#define KEEP_BACK   (1024 * 1024) /* bytes kept while the disk is full */
+#define WAIT_READER 0.2           /* seconds at the end for a fifo */
 
 struct csv_file {
     int fd;
     char *path;
     struct pr_buf out; /* what is not written yet */
     bool dead, said_full;
+    bool unread;        /* a fifo without a reader: opened as soon as there is one */
     unsigned long lost; /* rows */
 };
 
@@ -30,69 +31,75 @@ struct csv {
     struct pr_sink sink;
     struct csv_file job, processes;
     bool with_processes;
+    double at; /* elapsed at the last row */
     struct pr_select select;
     struct pr_events *events;
 };
 
 /* --- one file --------------------------------------------------------------------------------- */
 
-static int open_output(const char *path)
-{
-    struct stat st;
-    int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY;
-    if (strcmp(path, "-") == 0)
-        return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    /* Opening a fifo for writing waits for its reader, and the job would wait with us. */
-    if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode))
-        flags = O_RDWR | O_CLOEXEC;
-    return open(path, flags, 0666);
-}
-
 static int file_open(struct csv_file *f, char *path, struct proctor_error *err)
 {
     f->path = path;
-    f->fd = path ? open_output(path) : -1;
-    if (!path)
-        return pr_error(err, ENOMEM, "out of memory");
-    if (f->fd < 0)
-        return pr_error(err, errno, "cannot open '%s' for --csv: %s", path, strerror(errno));
+    f->fd = path ? pr_output_open(path) : -ENOMEM;
+    f->unread = f->fd == -ENXIO;
+    if (f->fd < 0 && !f->unread)
+        return pr_error(err, -f->fd, "--csv: %s: '%s'", strerror(-f->fd), path ? path : "");
     return 0;
 }
 
-/* Tries to write all of f->out. `row_at` is where the newest row begins: what is dropped is dropped
- * by whole rows. */
-static void file_write(struct csv_file *f, size_t row_at, double at, struct pr_events *events)
+/* Drops the newest row, which begins at row_at, where more is kept back than should be. */
+static void keep_back(struct csv_file *f, size_t row_at)
 {
-    size_t done = 0;
-    int r = f->dead ? 0 : pr_fs_write(f->fd, f->out.data, f->out.len, &done);
-    if (f->dead || r == 0) {
-        f->out.len = 0;
+    if (f->out.len <= KEEP_BACK)
         return;
-    }
-    bool full = r == -ENOSPC || r == -EDQUOT;
-    if (full && done)
-        pr_buf_consume(&f->out, done);
-    if (full && f->out.len > KEEP_BACK && row_at >= done) {
-        f->out.len = row_at - done;
-        f->lost++;
-    }
+    f->out.len = row_at;
+    f->lost++;
+}
+
+static void complain(struct csv_file *f, double at, struct pr_events *events, int code)
+{
+    bool full = code == -ENOSPC || code == -EDQUOT;
     if (!full || !f->said_full)
-        pr_event_problem(events, at, "%s: %s; %s", f->path, strerror(-r),
+        pr_event_problem(events, at, "%s: %s; %s", f->path, strerror(-code),
                          full ? "rows are kept back until there is room"
                               : "no more rows are written there");
     f->said_full |= full;
     f->dead |= !full;
 }
 
-static void file_close(struct csv_file *f, struct pr_events *events)
+/* Tries to write all of f->out, whose newest row begins at row_at. */
+static void file_write(struct csv_file *f, size_t row_at, double at, struct pr_events *events)
 {
-    if (f->fd < 0)
+    size_t done = 0;
+    if (f->unread)
+        f->unread = (f->fd = pr_output_open(f->path)) == -ENXIO;
+    if (f->unread) {
+        keep_back(f, row_at);
         return;
+    }
+    int r = f->dead ? 0 : f->fd < 0 ? f->fd : pr_fs_write(f->fd, f->out.data, f->out.len, &done);
+    if (r == 0) {
+        f->out.len = 0;
+        return;
+    }
+    pr_buf_consume(&f->out, done);
+    keep_back(f, row_at > done ? row_at - done : 0);
+    complain(f, at, events, r);
+}
+
+static void file_close(struct csv_file *f, double at, struct pr_events *events)
+{
+    if (f->unread) /* a reader may be just about to come */
+        f->unread = (f->fd = pr_output_wait(f->path, WAIT_READER)) == -ENXIO;
     if (f->out.len)
-        file_write(f, 0, 0, events);
-    if (f->out.len || f->lost)
-        pr_event_problem(events, 0, "%s: its last rows are lost: there was no room", f->path);
-    close(f->fd);
+        file_write(f, 0, at, events);
+    if (f->unread)
+        pr_event_problem(events, at, "%s: nobody reads this fifo; its rows are lost", f->path);
+    else if (!f->dead && (f->out.len || f->lost))
+        pr_event_problem(events, at, "%s: its last rows are lost: there was no room", f->path);
+    if (f->fd >= 0)
+        close(f->fd);
     pr_buf_done(&f->out);
     free(f->path);
 }
@@ -157,24 +164,25 @@ static void add_member(struct pr_buf *out, const struct csv *c, const struct pro
 static void csv_write(struct pr_sink *sink, const struct proctor_snapshot *s)
 {
     struct csv *c = (struct csv *)sink;
-    double at = pr_seconds(s->elapsed);
+    c->at = pr_seconds(s->elapsed);
     size_t row = c->job.out.len;
     add_time(&c->job.out, s);
     add_values(&c->job.out, c, SCOPE_JOB, s->value);
-    file_write(&c->job, row, at, c->events);
+    file_write(&c->job, row, c->at, c->events);
     if (!c->with_processes)
         return;
     row = c->processes.out.len;
     for (size_t i = 0; i < s->member_count; i++)
         add_member(&c->processes.out, c, s, &s->members[i]);
-    file_write(&c->processes, row, at, c->events);
+    file_write(&c->processes, row, c->at, c->events);
 }
 
 static void csv_close(struct pr_sink *sink)
 {
     struct csv *c = (struct csv *)sink;
-    file_close(&c->job, c->events);
-    file_close(&c->processes, c->events);
+    file_close(&c->job, c->at, c->events);
+    if (c->with_processes)
+        file_close(&c->processes, c->at, c->events);
     free(c);
 }
 

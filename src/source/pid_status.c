@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/PID/status. Context switches in it are those of the leader thread only: a lower bound. */
+#include <signal.h>
+#include <string.h>
+
 #include "core/source.h"
 #include "util/scan.h"
 
@@ -10,9 +13,23 @@ static const struct pr_scan_row rows[] = {
     {"nonvoluntary_ctxt_switches:", METRIC_CTX_INVOLUNTARY, 1},
 };
 
+/* The bit of SIGCHLD in the line of ignored signals: its children leave no account behind. */
+static bool ignores_children(const char *text, size_t len)
+{
+    static const char key[] = "\nSigIgn:\t";
+    const char *line = memmem(text, len, key, sizeof key - 1);
+    const size_t nibble = 16 - 1 - (SIGCHLD - 1) / 4; /* of 16 hexadecimal digits */
+    if (!line || line + sizeof key - 1 + 16 > text + len)
+        return false;
+    char c = line[sizeof key - 1 + nibble];
+    int digit = c >= 'a' ? c - 'a' + 10 : c - '0';
+    return digit >> (SIGCHLD - 1) % 4 & 1;
+}
+
 static void parse(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
 {
     (void)t;
+    e->ignores_children |= ignores_children(text, len);
     double swap = e->value[METRIC_MEM_SWAP];
     pr_scan_keyed(text, len, rows, sizeof rows / sizeof *rows, e->value);
     if (e->pss_at) /* smaps_rollup has the better figure: it knows of swapped shared memory */

@@ -67,6 +67,17 @@ void pr_self_absorbed_io(double *value)
             value[pr_io_rows[i].metric] = NAN;
 }
 
+void pr_self_expect_io(pid_t child, double *value)
+{
+    char path[32];
+    double io[METRIC_COUNT];
+    snprintf(path, sizeof path, "/proc/%d/io", (int)child);
+    if (read_io(path, io) <= 0)
+        return;
+    for (size_t i = 0; i < IO_ROWS; i++)
+        value[pr_io_rows[i].metric] += io[pr_io_rows[i].metric];
+}
+
 double pr_self_rss_peak(void)
 {
     static const struct pr_scan_row row = {"VmHWM:", 0, 1024};

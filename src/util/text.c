@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/text.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 size_t pr_text_utf8(const char *p, const char *end)
@@ -65,4 +67,16 @@ void pr_text_csv(struct pr_buf *out, const char *text)
         p += add_safe(out, p, end);
     }
     pr_buf_char(out, '"');
+}
+
+const char *pr_text_signal(int sig, char *text, size_t size)
+{
+    const char *name = sigabbrev_np(sig);
+    if (name)
+        snprintf(text, size, "SIG%s", name);
+    else if (sig >= SIGRTMIN && sig <= SIGRTMAX)
+        snprintf(text, size, "SIGRTMIN+%d", sig - SIGRTMIN);
+    else
+        snprintf(text, size, "signal %d", sig);
+    return text;
 }

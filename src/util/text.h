@@ -9,5 +9,7 @@
 size_t pr_text_utf8(const char *p, const char *end);
 /* Appends text fit for a terminal or a log: control characters and broken UTF-8 as \xNN. */
 void pr_text_safe(struct pr_buf *out, const char *text);
+/* "SIGTERM", "SIGRTMIN+3", "signal 99" into text; returns it. */
+const char *pr_text_signal(int sig, char *text, size_t size);
 /* Appends one CSV field as RFC 4180 has it: quoted only where it must be. */
 void pr_text_csv(struct pr_buf *out, const char *text);
