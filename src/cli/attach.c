@@ -56,7 +56,10 @@ static int prepare(struct attach *a, struct proctor_error *err)
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
+    if (signal(SIGHUP, SIG_DFL) != SIG_IGN)
+        sigaddset(&set, SIGHUP);
+    else
+        signal(SIGHUP, SIG_IGN); /* nohup */
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
     m->hold_limit = pr_outside_raise_limit();

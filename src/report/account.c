@@ -5,7 +5,7 @@
 const char *pr_summary_source(const struct pr_facts *facts)
 {
     static const char *const sources[] = {
-        [WAY_RUN] = "rusage: every process reaped by its parent or, as subreaper, by proctor",
+        [WAY_RUN] = "rusage of every process, reaped by its parent or by proctor",
         [WAY_RUN_NO_SUBREAPER] = "rusage of the job and of what it reaped",
         [WAY_ATTACH] = "samples: living members and what they have reaped",
         [WAY_ATTACH_ALONE] = "samples of one process",
@@ -24,8 +24,8 @@ void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, s
     const char *join = "";
     if (s->ledger.unabsorbed) {
         pr_buf_printf(out,
-                      "%lu processes ended without anybody in the job waiting for them: they count "
-                      "as they were at the last sample",
+                      "nobody in the job waited for %lu of its processes: they count as they were "
+                      "last sampled",
                       s->ledger.unabsorbed);
         join = "; ";
     }
