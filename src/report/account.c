@@ -30,11 +30,8 @@ void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, s
         join = "; ";
     }
     if (s->children_ignored) {
-        pr_buf_printf(
-            out,
-            "%sa process ignores SIGCHLD, and what its children used after the last sample "
-            "of each is not known",
-            join);
+        pr_buf_printf(out, "%sa process ignores SIGCHLD: how its children ended is not known",
+                      join);
         join = "; ";
     }
     if (facts->way == WAY_RUN_NO_SUBREAPER || facts->way == WAY_ATTACH) {

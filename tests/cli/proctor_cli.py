@@ -17,6 +17,9 @@ PROCTOR = os.path.abspath(os.environ.get("PROCTOR") or ROOT / "build" / "proctor
 SANITIZED = os.environ.get("PROCTOR_TEST_SANITIZED") == "1"
 # Bounds on time and cost are for a quiet machine; sanitizers take several times as much.
 SLACK = 4 if SANITIZED else 1
+# A sanitizer that handles faults and forbids cores would change what the job inherits.
+SANITIZER_OUT_OF_THE_WAY = ":".join(["disable_coredump=0"] + [
+    f"handle_{name}=0" for name in ("segv", "sigbus", "sigfpe", "sigill", "abort", "sigtrap")])
 PATIENCE = 20 * SLACK  # seconds after which something is not slow but stuck
 
 
@@ -110,9 +113,9 @@ class Proctor:
         self.env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8",
                     "HOME": str(folder / "home"), "XDG_CONFIG_HOME": str(folder / "config"),
                     "TERM": "xterm"}
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
-            if name in os.environ:
-                self.env[name] = os.environ[name]
+        if SANITIZED:
+            self.env["ASAN_OPTIONS"] = SANITIZER_OUT_OF_THE_WAY
+            self.env["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1"
 
     def config(self, text):
         self.config_file.parent.mkdir(exist_ok=True)

@@ -4,6 +4,7 @@
  *   waited   COUNT children one after another, each burns AMOUNT us of CPU
  *   together the same, all at once
  *   ignored  COUNT children at once, SIGCHLD ignored: nobody waits
+ *   unseen   the same one after another, then a pause of half a second
  *   threads  COUNT threads, each forks a child that burns AMOUNT us, and waits for it
  *   setsid   COUNT children in sessions of their own
  *   orphans  COUNT grandchildren whose parents have ended
@@ -84,15 +85,13 @@ static void children(int together, int own_session)
 }
 
 /* A pipe that every unwaited member holds: its end is theirs. */
-static void unwaited(int orphans)
+static void unwaited(int orphans, long from, long to)
 {
     int alive[2];
     char byte;
     if (pipe(alive) < 0)
         exit(97);
-    if (!orphans)
-        signal(SIGCHLD, SIG_IGN);
-    for (long i = 0; i < count; i++) {
+    for (long i = from; i < to; i++) {
         pid_t pid = fork();
         if (pid == 0) {
             close(alive[0]);
@@ -106,7 +105,14 @@ static void unwaited(int orphans)
     close(alive[1]);
     if (read(alive[0], &byte, 1) != 0)
         exit(97);
-    usleep(20000); /* the last of them ends */
+    close(alive[0]);
+}
+
+static void unseen(void)
+{
+    for (long i = 0; i < count; i++)
+        unwaited(0, i, i + 1);
+    usleep(500000);
 }
 
 static void *one_thread(void *data)
@@ -187,14 +193,19 @@ int main(int argc, char **argv)
     const char *kind = argv[1];
     count = atol(argv[2]);
     amount = atol(argv[3]);
+    if (strcmp(kind, "ignored") == 0 || strcmp(kind, "unseen") == 0)
+        signal(SIGCHLD, SIG_IGN);
     said = mmap(NULL, (size_t)count * sizeof *said + 1, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (strcmp(kind, "waited") == 0 || strcmp(kind, "together") == 0)
         children(kind[0] == 't', 0);
     else if (strcmp(kind, "setsid") == 0)
         children(1, 1);
-    else if (strcmp(kind, "ignored") == 0 || strcmp(kind, "orphans") == 0)
-        unwaited(kind[0] == 'o');
+    else if (strcmp(kind, "ignored") == 0 || strcmp(kind, "orphans") == 0) {
+        unwaited(kind[0] == 'o', 0, count);
+        usleep(20000); /* the last of them ends */
+    } else if (strcmp(kind, "unseen") == 0)
+        unseen();
     else if (strcmp(kind, "threads") == 0)
         threads();
     else if (strcmp(kind, "write") == 0)
