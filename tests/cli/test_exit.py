@@ -279,6 +279,23 @@ def test_without_wait_tree_it_does_not_wait(proctor):
     os.kill(summary["left_running"][0]["pid"], signal.SIGKILL)
 
 
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_wait_tree_can_be_ended_after_the_job(proctor, sig):
+    """The job is gone and cannot be told; what it left is left alone."""
+    process = proctor.start("run", "-q", "--summary", proctor.summary_file, "-i", "20ms",
+                            "--wait-tree", "sh", "-c", "sleep 77 >/dev/null 2>&1 & sleep 0.1; "
+                            "exit 6", preexec_fn=lambda: signal.signal(sig, signal.SIG_DFL))
+    job = proctor.job_of(process)
+    wait_until(lambda: not is_alive(job), "the job to end")
+    time.sleep(0.1)
+    assert process.poll() is None
+    os.kill(process.pid, sig)
+    assert process.wait(30) == 6
+    (left,) = proctor.summary()["left_running"]
+    assert is_alive(left["pid"])
+    os.kill(left["pid"], signal.SIGKILL)
+
+
 def test_wait_tree_of_a_job_that_left_nobody_ends_with_it(proctor):
     before = time.monotonic()
     status, _, _ = finish(proctor.start("run", "-q", "-i", "1h", "--wait-tree", "sleep", "0.1"))

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who belongs to the job, and what they used: nobody missed, nothing counted twice."""
+import os
+import signal
+import time
+
+import pytest
+
+from proctor_cli import SLACK, numbers, read_csv
+
+COUNTERS = ["cpu_user_seconds", "cpu_system_seconds", "cpu_time_seconds", "io_read_bytes",
+            "io_write_bytes", "io_rchar_bytes", "io_wchar_bytes", "procs_started", "procs_exited",
+            "ctx_voluntary", "ctx_involuntary", "faults_minor", "faults_major"]
+
+
+def account(proctor, jobs, kind, count, amount, *options):
+    """Runs a family; (what it said that it used, the summary)."""
+    done, summary = proctor.recorded(*options, jobs / "family", kind, count, amount)
+    assert done.returncode == 0 and done.stderr == ""
+    return float(done.stdout.split()[1]), summary
+
+
+# --- CPU time -------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("interval", ["1ms", "10ms", "1h"])
+def test_cpu_time_of_300_short_children(proctor, jobs, interval):
+    """At 1 ms many are caught in the middle of their birth or death."""
+    used, summary = account(proctor, jobs, "waited", 300, 2000, "-i", interval)
+    total = summary["metrics"]["cpu.time"]["total"]
+    assert used > 0.6
+    assert abs(total - used) <= 0.01 * used + 0.005
+    assert summary["accounting"]["cpu"]["note"] is None
+    assert summary["accounting"]["io"]["note"] is None
+    assert summary["accounting"]["cpu"]["complete"] and summary["accounting"]["io"]["complete"]
+
+
+@pytest.mark.parametrize("interval", ["10ms", "1h"])
+@pytest.mark.parametrize("kind", ["together", "threads", "setsid", "orphans"])
+def test_cpu_time_of_every_kind_of_descendant(proctor, jobs, kind, interval):
+    """What an orphan used while it ended it could not say: up to a millisecond each."""
+    used, summary = account(proctor, jobs, kind, 10, 20000, "-i", interval)
+    total = summary["metrics"]["cpu.time"]["total"]
+    assert used > 0.2
+    assert 0.99 * used - 0.005 <= total <= 1.01 * used + 0.005 + 0.010
+    assert summary["accounting"]["cpu"]["complete"] is True
+    assert summary["metrics"]["cpu.user"]["total"] + summary["metrics"]["cpu.system"]["total"] == \
+        pytest.approx(total, abs=0.05)
+
+
+def test_cpu_time_of_the_job_itself(proctor, jobs):
+    used, summary = account(proctor, jobs, "together", 0, 0)
+    assert summary["metrics"]["cpu.time"]["total"] == pytest.approx(used, abs=0.005)
+
+
+def test_cpu_time_of_children_that_are_killed(proctor):
+    """Two that run for ever are killed: what they used by then is in the account."""
+    forever = "sh -c 'while :; do :; done' & {}=$!;"
+    script = forever.format("a") + forever.format("b") + "sleep 0.3; kill -9 $a $b; wait; times"
+    done, summary = proctor.recorded("-i", "1h", "bash", "-c", script)
+
+    def seconds(text):
+        minutes, rest = text.rstrip("s").split("m")
+        return int(minutes) * 60 + float(rest)
+    used = sum(seconds(t) for t in done.stdout.split())
+    assert used > 0.05
+    assert summary["metrics"]["cpu.time"]["total"] == pytest.approx(used, abs=0.02)
+
+
+# --- bytes ----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options", [["-i", "1h"], ["-i", "1ms"],
+                                     ["-i", "1ms", "--csv", "a.csv", "--processes"]],
+                         ids=["unsampled", "sampled", "while we write"])
+def test_bytes_of_50_short_writers_are_exact(proctor, jobs, options):
+    done, summary = proctor.recorded(*options, jobs / "family", "write", 50, 12345)
+    written = 50 * 12345 + len(done.stdout)
+    assert done.stdout == f"wrote {50 * 12345}\n"
+    assert summary["metrics"]["io.wchar"]["total"] == written
+    assert summary["accounting"]["io"]["complete"] is True
+
+
+def test_bytes_of_orphans_and_readers_are_exact(proctor):
+    """`tail -c 1` counts what it reads: data that a grandchild reads from a pipe and writes on."""
+    job = "(head -c 3000000 /dev/zero | cat > /dev/null) & sleep 0.3"
+    _, summary = proctor.recorded("-i", "20ms", "sh", "-c", job)
+    metrics = summary["metrics"]
+    assert metrics["io.wchar"]["total"] == 6_000_000
+    assert 6_000_000 <= metrics["io.rchar"]["total"] < 6_000_000 + 200_000
+
+
+# --- totals never go down -------------------------------------------------------------------------
+
+@pytest.mark.parametrize("kind, count, amount", [
+    ("waited", 100, 2000), ("together", 20, 10000), ("orphans", 20, 10000), ("threads", 20, 10000),
+    ("ignored", 20, 10000), ("write", 100, 5000)])
+def test_totals_never_decrease_and_end_as_in_the_summary(proctor, jobs, kind, count, amount):
+    _, summary = account(proctor, jobs, kind, count, amount, "-i", "2ms", "--csv", "a.csv")
+    rows = read_csv(proctor.work / "a.csv")
+    assert len(rows) > 5
+    for column in COUNTERS:
+        values = numbers(rows, column)
+        assert values and values == sorted(values), column
+        key = column.removesuffix("_seconds").removesuffix("_bytes").replace("_", ".")
+        assert values[-1] == summary["metrics"][key]["total"], column
+    assert all(v >= 0 for v in numbers(rows, "cpu_usage_cores"))
+
+
+# --- members --------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("kind", ["together", "threads", "setsid", "orphans"])
+def test_every_kind_of_descendant_is_a_member(proctor, jobs, kind):
+    _, summary = account(proctor, jobs, kind, 4, 100000, "-i", "10ms", "--csv", "a.csv",
+                         "--processes")
+    rows = read_csv(proctor.work / "a.processes.csv")
+    assert summary["metrics"]["procs"]["peak"] >= 5
+    assert len({row["pid"] for row in rows}) >= 5
+    assert {row["command"] for row in rows} == {"family"}
+    assert summary["metrics"]["procs.started"]["total"] == summary["processes"]["seen"]
+
+
+def test_threads_and_descriptors_are_counted(proctor, jobs):
+    _, summary = account(proctor, jobs, "threads", 6, 100000, "-i", "10ms")
+    assert summary["metrics"]["threads"]["peak"] >= 6 + 1 + 6  # threads, main, children
+    assert summary["metrics"]["fds"]["peak"] >= 3
+
+
+def test_what_started_and_ended_is_counted(proctor, jobs):
+    _, summary = account(proctor, jobs, "orphans", 5, 50000, "-i", "10ms")
+    started = summary["metrics"]["procs.started"]["total"]
+    assert started >= 6 and summary["metrics"]["procs.exited"]["total"] == started
+    assert summary["metrics"]["procs"]["last"] is not None
+
+
+# --- nobody waits ---------------------------------------------------------------------------------
+
+def test_a_parent_that_ignores_sigchld_makes_the_account_incomplete(proctor, jobs):
+    used, summary = account(proctor, jobs, "ignored", 4, 150000, "-i", "10ms")
+    cpu = summary["accounting"]["cpu"]
+    assert cpu["complete"] is False
+    assert "nobody in the job waited" in cpu["note"]
+    assert summary["accounting"]["io"]["complete"] is False
+    total = summary["metrics"]["cpu.time"]["total"]
+    assert 0.75 * used <= total <= 1.01 * used + 0.005 + 0.004
+
+
+def test_children_that_nobody_saw_or_waited_for_make_it_incomplete(proctor, jobs):
+    """They end between two samples, and their parent ignores SIGCHLD for all to see."""
+    used, summary = account(proctor, jobs, "unseen", 10, 3000, "-i", "200ms")
+    missing = used - summary["metrics"]["cpu.time"]["total"]
+    assert missing > 0.01, "they were counted after all: better than asked"
+    assert summary["accounting"]["cpu"]["complete"] is False
+
+
+def test_sigchld_ignored_from_outside_changes_nothing_for_us(proctor):
+    """We are started with SIGCHLD ignored: the kernel would reap the job in our place."""
+    done, summary = proctor.recorded("sleep", "0.1", preexec_fn=lambda: signal.signal(
+        signal.SIGCHLD, signal.SIG_IGN))
+    assert done.returncode == 0
+    assert summary["metrics"]["cpu.time"]["total"] > 0
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+def test_a_peak_between_two_samples_is_in_the_mark(proctor, jobs):
+    """60 MB for a moment, twice: the mark is one, not the sum."""
+    _, summary = account(proctor, jobs, "memory", 2, 60_000, "-i", "1h")
+    assert 60_000 * 1024 <= summary["metrics"]["mem.rss.peak"]["peak"] < 100_000 * 1024
+    assert summary["accounting"]["memory_peak"]["complete"] is False
+
+
+def test_the_peak_of_several_is_the_peak_of_the_sum(proctor):
+    script = "import time; b = bytearray(30_000_000); time.sleep(0.5)"
+    job = " ".join(f"python3 -c '{script}' &" for _ in range(3)) + " wait"
+    _, summary = proctor.recorded("-i", "20ms", "--budget", "100%", "bash", "-c", job)
+    assert 90_000_000 <= summary["metrics"]["mem.rss.peak"]["peak"] < 200_000_000
+    assert summary["metrics"]["mem.rss"]["peak"] <= summary["metrics"]["mem.rss.peak"]["peak"]
+    assert 90_000_000 <= summary["metrics"]["mem.pss"]["peak"] <= \
+        summary["metrics"]["mem.rss"]["peak"]
+
+
+# --- short jobs, starts and ends ------------------------------------------------------------------
+
+@pytest.mark.parametrize("attempt", range(10))
+def test_a_job_of_a_millisecond_has_a_full_summary(proctor, attempt):
+    _, summary = proctor.recorded("--csv", "a.csv", "true")
+    metrics = summary["metrics"]
+    assert summary["samples"]["taken"] == 2 == len(read_csv(proctor.work / "a.csv"))
+    assert 0 < metrics["cpu.time"]["total"] < 0.1 * SLACK
+    assert metrics["mem.rss.peak"]["peak"] > 100_000
+    assert metrics["faults.minor"]["total"] > 0
+    assert metrics["cpu.usage"]["mean"] > 0
+    assert metrics["procs.started"]["total"] == metrics["procs.exited"]["total"] == 1
+    assert 0 < summary["run"]["duration"] < 1 * SLACK
+
+
+def test_counters_that_are_zero_are_known(proctor):
+    """wait4 says all of these exactly: none is absent, whatever its value."""
+    for _ in range(10):
+        _, summary = proctor.recorded("true")
+        for key in ("cpu.user", "cpu.system", "cpu.time", "ctx.voluntary", "ctx.involuntary",
+                    "faults.minor", "faults.major", "io.read", "io.write", "io.rchar", "io.wchar"):
+            assert key in summary["metrics"], key
+
+
+def test_nobody_at_once_cannot_be_the_most(proctor):
+    for _ in range(10):
+        _, summary = proctor.recorded("true")
+        procs = summary["metrics"].get("procs")
+        assert procs is None or procs["peak"] >= 1
+
+
+def test_the_job_starts_at_once_and_its_end_is_noticed_at_once(proctor):
+    before = time.time()
+    done, summary = proctor.recorded("-i", "10s", "sh", "-c", "date +%s.%N; sleep 0.2")
+    after = time.time()
+    assert float(done.stdout) - before < 0.5 * SLACK
+    assert after - before < 0.2 + 0.6 * SLACK
+    assert summary["samples"]["taken"] == 2
+    assert 0.2 <= summary["run"]["duration"] < 0.2 + 0.4 * SLACK
+
+
+def test_the_last_sample_has_counters_and_no_gauges(proctor):
+    done, summary = proctor.recorded("-i", "20ms", "--csv", "a.csv", "sleep", "0.15")
+    rows = read_csv(proctor.work / "a.csv")
+    last, middle = rows[-1], rows[-2]
+    gauges = ["mem_rss_bytes", "mem_pss_bytes", "mem_uss_bytes", "mem_vms_bytes", "mem_swap_bytes",
+              "mem_ratio", "procs", "threads", "fds"]
+    assert all(middle[g] != "" for g in gauges)
+    assert all(last[g] == "" for g in gauges)
+    assert all(last[c] != "" for c in COUNTERS)
+    assert float(rows[0]["elapsed_seconds"]) < 0.1 * SLACK
+    assert summary["metrics"]["mem.rss"]["last"] == float(middle["mem_rss_bytes"])
+
+
+def test_it_belongs_to_the_job_what_runs_after_its_root_only_with_wait_tree(proctor, jobs):
+    done, summary = proctor.recorded("sh", "-c", f"{jobs}/family together 1 9000000 "
+                                     ">/dev/null 2>&1 & sleep 0.2; exit 2")
+    left = summary["left_running"]
+    assert done.returncode == 2 and [p["command"] for p in left] == ["family"] * 2
+    for process in left:
+        os.kill(process["pid"], signal.SIGKILL)
+    assert 0.05 < summary["metrics"]["cpu.time"]["total"] < 1 * SLACK

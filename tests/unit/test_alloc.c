@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* After warm-up a tick allocates nothing, in no thread. A real session on real processes, with CSV
+ * and a row per process; every allocation of the library is counted. */
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "recording.h"
+
+enum { WARM_UP = 20, TICKS = 200, FAMILY = 6 };
+
+static atomic_ulong allocations;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *data, size_t size);
+void *__real_reallocarray(void *data, size_t n, size_t size);
+char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t n);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *data, size_t size);
+void *__wrap_reallocarray(void *data, size_t n, size_t size);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t n);
+
+void *__wrap_malloc(size_t size)
+{
+    allocations++;
+    return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    allocations++;
+    return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *data, size_t size)
+{
+    allocations++;
+    return __real_realloc(data, size);
+}
+
+void *__wrap_reallocarray(void *data, size_t n, size_t size)
+{
+    allocations++;
+    return __real_reallocarray(data, n, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    allocations++;
+    return __real_strdup(text);
+}
+
+char *__wrap_strndup(const char *text, size_t n)
+{
+    allocations++;
+    return __real_strndup(text, n);
+}
+
+static struct recording r;
+static pid_t family[FAMILY];
+
+/* Some sleep, some work. */
+static pid_t start_one(int number)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        while (number % 3 == 0)
+            if (clock() > 100 * CLOCKS_PER_SEC)
+                break;
+        for (;;)
+            pause();
+    }
+    return pid;
+}
+
+static void end_one(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static int setup(void **state)
+{
+    char path[TREE_PATH];
+    (void)state;
+    recording_new(&r);
+    snprintf(path, sizeof path, "%s/run.csv", r.dir);
+    option(&r, OPTION_ROOT, "/");
+    option(&r, OPTION_CSV, path);
+    r.config.processes = true;
+    for (int i = 0; i < FAMILY; i++)
+        family[i] = start_one(i);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (int i = 0; i < FAMILY; i++)
+        end_one(family[i]);
+    recording_done(&r);
+    return 0;
+}
+
+/* Ticks until nothing was allocated any more is what warm-up means; say how far it was off. */
+static void check(void (*between)(int))
+{
+    recording_begin(&r, (struct pr_tree_setting){.root = getpid()});
+    int last = -1;
+    unsigned long after = 0;
+    for (int i = 0; i < WARM_UP + TICKS; i++) {
+        unsigned long before = allocations;
+        if (between)
+            between(i);
+        usleep(500); /* the writer has its turn, too */
+        pr_session_tick(&r.s);
+        if (i >= WARM_UP && allocations != before) {
+            after += allocations - before;
+            last = i;
+        }
+    }
+    assert_int_equal(r.s.set.count, FAMILY + 1);
+    assert_true(allocations > 0); /* the counting works */
+    pr_session_end(&r.s);
+    assert_int_equal(r.s.events.problems, 0);
+    if (after)
+        fail_msg("%lu allocations after %d ticks of warm-up, the last in tick %d", after, WARM_UP,
+                 last);
+}
+
+static void test_a_steady_family(void **state)
+{
+    (void)state;
+    check(NULL);
+}
+
+static void change_one(int tick)
+{
+    int i = tick % FAMILY;
+    end_one(family[i]);
+    family[i] = start_one(i);
+}
+
+static void test_coming_and_going(void **state)
+{
+    (void)state;
+    check(change_one);
+}
+
+static void test_with_averages(void **state)
+{
+    (void)state;
+    option(&r, OPTION_AVERAGE, "2");
+    check(NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_steady_family),
+        TEST(test_coming_and_going),
+        TEST(test_with_averages),
+    };
+    return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
+}

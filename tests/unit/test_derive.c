@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "check.h"
+#include "core/derive.h"
+
+static struct pr_entities set;
+static double job[METRIC_COUNT];
+static unsigned char marks[METRIC_COUNT];
+static const struct pr_limits limits = {.total = {[LIMIT_CPU] = 4, [LIMIT_MEMORY] = 1000}};
+
+static void derive(const double *before, double dt, const struct pr_limits *with)
+{
+    struct pr_basis basis = {.dt = dt, .limits = with, .otherwise = true};
+    pr_derive(job, before, &basis, marks);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    for (int i = 0; i < METRIC_COUNT; i++)
+        job[i] = NAN;
+    memset(marks, 0, sizeof marks);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    pr_entities_done(&set);
+    return 0;
+}
+
+static struct pr_entity *member(int pid, double rss, double pss)
+{
+    struct pr_entity *e = pr_entities_add(&set, pid, 1);
+    e->state = 'S';
+    e->value[METRIC_MEM_RSS] = rss;
+    e->value[METRIC_MEM_PSS] = pss;
+    e->value[METRIC_MEM_PSS_AGE] = isnan(pss) ? NAN : pid;
+    e->value[METRIC_THREADS] = 2;
+    return e;
+}
+
+static void test_sum_and_max(void **state)
+{
+    (void)state;
+    member(1, 100, 50);
+    member(3, 200, 150);
+    pr_fold(&set, job, marks);
+    assert_exactly(job[METRIC_MEM_RSS], 300);
+    assert_exactly(job[METRIC_MEM_PSS], 200);
+    assert_exactly(job[METRIC_MEM_PSS_AGE], 3);
+    assert_exactly(job[METRIC_THREADS], 4);
+    assert_absent(job[METRIC_FDS]); /* nobody's was read: absent, not 0 */
+    for (int i = 0; i < METRIC_COUNT; i++)
+        assert_int_equal(marks[i], MARK_NONE);
+}
+
+static void test_counters_are_the_ledgers(void **state)
+{
+    (void)state;
+    member(1, 100, 50)->value[METRIC_CPU_TIME] = 5;
+    job[METRIC_CPU_TIME] = 77;
+    pr_fold(&set, job, marks);
+    assert_exactly(job[METRIC_CPU_TIME], 77);
+}
+
+static void test_only_the_living_count(void **state)
+{
+    (void)state;
+    member(1, 100, 50);
+    member(2, 200, 150)->state = 'Z';
+    member(3, 400, 300)->life = LIFE_VANISHED;
+    member(4, 800, 600)->life = LIFE_SETTLED;
+    pr_fold(&set, job, marks);
+    assert_exactly(job[METRIC_MEM_RSS], 100);
+    assert_exactly(job[METRIC_THREADS], 2);
+    assert_int_equal(marks[METRIC_MEM_RSS], MARK_NONE);
+}
+
+static void test_nobody_is_absent(void **state)
+{
+    (void)state;
+    job[METRIC_MEM_RSS] = 5;
+    pr_fold(&set, job, marks);
+    assert_absent(job[METRIC_MEM_RSS]);
+}
+
+static void test_a_missing_member_makes_a_lower_bound(void **state)
+{
+    (void)state;
+    member(1, 100, 50);
+    member(2, NAN, NAN);
+    pr_fold(&set, job, marks);
+    assert_exactly(job[METRIC_MEM_RSS], 100);
+    assert_int_equal(marks[METRIC_MEM_RSS], MARK_LOWER_BOUND);
+    assert_int_equal(marks[METRIC_MEM_PSS_AGE], MARK_NONE); /* not a sum */
+}
+
+static void test_pss_of_a_small_part_is_none(void **state)
+{
+    (void)state;
+    member(1, 1000, 900);
+    member(2, 10, NAN);
+    pr_fold(&set, job, marks);
+    assert_exactly(job[METRIC_MEM_PSS], 900); /* nearly all is known */
+    assert_int_equal(marks[METRIC_MEM_PSS], MARK_LOWER_BOUND);
+    member(3, 1000, NAN);
+    setup(NULL);
+    pr_fold(&set, job, marks);
+    assert_absent(job[METRIC_MEM_PSS]);
+    assert_int_equal(marks[METRIC_MEM_PSS], MARK_NONE);
+}
+
+static void test_borrowed_memory_counts_once(void **state)
+{
+    (void)state;
+    member(1, 100, 50);
+    struct pr_entity *child = member(2, 100, NAN);
+    child->no_mm = true;
+    pr_fold(&set, job, marks);
+    assert_exactly(job[METRIC_MEM_RSS], 100);
+    assert_exactly(job[METRIC_MEM_PSS], 50);
+    assert_exactly(job[METRIC_THREADS], 4);
+    assert_int_equal(marks[METRIC_MEM_PSS], MARK_NONE);
+}
+
+/* Where PSS is given, its age is too. */
+static void test_borrowed_memory_does_not_hide_the_age(void **state)
+{
+    (void)state;
+    member(1, 100, 50);
+    member(2, 100, NAN)->no_mm = true;
+    pr_fold(&set, job, marks);
+    assert_exactly(job[METRIC_MEM_PSS], 50);
+    assert_exactly(job[METRIC_MEM_PSS_AGE], 1);
+}
+
+static void test_rates_and_ratios(void **state)
+{
+    (void)state;
+    double before[METRIC_COUNT];
+    for (int i = 0; i < METRIC_COUNT; i++)
+        before[i] = NAN;
+    job[METRIC_CPU_TIME] = 13;
+    before[METRIC_CPU_TIME] = 10;
+    job[METRIC_IO_READ] = 5000;
+    before[METRIC_IO_READ] = 1000;
+    job[METRIC_MEM_PSS] = 250;
+    job[METRIC_MEM_RSS] = 500;
+    derive(before, 2, &limits);
+    assert_exactly(job[METRIC_CPU_USAGE], 1.5);
+    assert_exactly(job[METRIC_CPU_PERCENT], 150);
+    assert_exactly(job[METRIC_CPU_RATIO], 1.5 / 4);
+    assert_exactly(job[METRIC_IO_READ_RATE], 2000);
+    assert_absent(job[METRIC_IO_WRITE_RATE]);
+    assert_exactly(job[METRIC_MEM_RATIO], 0.25);
+    assert_int_equal(marks[METRIC_MEM_RATIO], MARK_NONE);
+    assert_exactly(job[METRIC_MEM_RSS_PEAK], 500); /* at least what was sampled */
+}
+
+static void test_ratio_from_rss_is_said(void **state)
+{
+    (void)state;
+    double before[METRIC_COUNT] = {0};
+    job[METRIC_MEM_RSS] = 500;
+    derive(before, 1, &limits);
+    assert_exactly(job[METRIC_MEM_RATIO], 0.5);
+    assert_int_equal(marks[METRIC_MEM_RATIO], MARK_FROM_RSS);
+    const struct pr_basis basis = {.dt = 1, .limits = &limits, .otherwise = true};
+    pr_derive(job, before, &basis, NULL); /* a member has no marks */
+    setup(NULL);
+    derive(before, 1, &limits);
+    assert_absent(job[METRIC_MEM_RATIO]);
+    assert_int_equal(marks[METRIC_MEM_RATIO], MARK_NONE);
+}
+
+/* PSS is known, but not in this sample: RSS in its place would be a jump that never was. */
+static void test_ratio_does_not_change_its_meaning(void **state)
+{
+    (void)state;
+    double before[METRIC_COUNT] = {0};
+    const struct pr_basis basis = {.dt = 1, .limits = &limits, .otherwise = false};
+    job[METRIC_MEM_RSS] = 500;
+    pr_derive(job, before, &basis, marks);
+    assert_absent(job[METRIC_MEM_RATIO]);
+    assert_int_equal(marks[METRIC_MEM_RATIO], MARK_NONE);
+}
+
+static void test_without_an_interval_there_is_no_rate(void **state)
+{
+    (void)state;
+    static const double intervals[] = {NAN, 0, -1};
+    double before[METRIC_COUNT] = {0};
+    for (size_t i = 0; i < COUNT_OF(intervals); i++) {
+        job[METRIC_CPU_TIME] = 5;
+        derive(before, intervals[i], &limits);
+        assert_absent(job[METRIC_CPU_USAGE]);
+        assert_absent(job[METRIC_CPU_RATIO]);
+    }
+}
+
+static void test_a_rate_is_never_negative(void **state)
+{
+    (void)state;
+    double before[METRIC_COUNT] = {0};
+    job[METRIC_CPU_TIME] = 5;
+    before[METRIC_CPU_TIME] = 6;
+    derive(before, 1, &limits);
+    assert_exactly(job[METRIC_CPU_USAGE], 0);
+    job[METRIC_CPU_TIME] = NAN;
+    derive(before, 1, &limits);
+    assert_absent(job[METRIC_CPU_USAGE]); /* not 0 */
+}
+
+static void test_unknown_limit_unknown_ratio(void **state)
+{
+    (void)state;
+    const struct pr_limits none = {.total = {NAN, NAN}};
+    double before[METRIC_COUNT] = {0};
+    job[METRIC_CPU_TIME] = 5;
+    job[METRIC_MEM_RSS] = 5;
+    derive(before, 1, &none);
+    assert_exactly(job[METRIC_CPU_USAGE], 5);
+    assert_absent(job[METRIC_CPU_RATIO]);
+    assert_absent(job[METRIC_MEM_RATIO]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_sum_and_max),
+        TEST(test_counters_are_the_ledgers),
+        TEST(test_only_the_living_count),
+        TEST(test_nobody_is_absent),
+        TEST(test_a_missing_member_makes_a_lower_bound),
+        TEST(test_pss_of_a_small_part_is_none),
+        TEST(test_borrowed_memory_counts_once),
+        TEST(test_borrowed_memory_does_not_hide_the_age),
+        TEST(test_rates_and_ratios),
+        TEST(test_ratio_from_rss_is_said),
+        TEST(test_ratio_does_not_change_its_meaning),
+        TEST(test_without_an_interval_there_is_no_rate),
+        TEST(test_a_rate_is_never_negative),
+        TEST(test_unknown_limit_unknown_ratio),
+    };
+    return cmocka_run_group_tests_name("derive", tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "check.h"
+#include "core/limits.h"
+#include "core/stats.h"
+
+static struct pr_stats st;
+static struct proctor_snapshot snap;
+
+static int setup(void **state)
+{
+    (void)state;
+    pr_stats_init(&st);
+    memset(&snap, 0, sizeof snap);
+    return 0;
+}
+
+static void clear(void)
+{
+    memset(snap.mark, 0, sizeof snap.mark);
+    for (int i = 0; i < METRIC_COUNT; i++)
+        snap.value[i] = NAN;
+}
+
+/* One sample `interval` seconds after the one before. */
+static void add(enum pr_metric_id id, double v, double interval)
+{
+    snap.interval = (int64_t)(interval * 1e9);
+    snap.elapsed += snap.interval;
+    snap.value[id] = v;
+    pr_stats_add(&st, &snap);
+    clear();
+}
+
+static void test_nothing_is_absent(void **state)
+{
+    (void)state;
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        assert_absent(pr_stats_total(&st, (enum pr_metric_id)id));
+        assert_absent(pr_stats_mean(&st, (enum pr_metric_id)id));
+        assert_absent(pr_stats_peak(&st, (enum pr_metric_id)id));
+    }
+}
+
+static void test_gauge(void **state)
+{
+    (void)state;
+    clear();
+    add(METRIC_MEM_RSS, 10, 0);
+    add(METRIC_MEM_RSS, 40, 1);
+    add(METRIC_MEM_RSS, 20, 3);
+    add(METRIC_MEM_RSS, NAN, 4);
+    const struct pr_stat *m = &st.metric[METRIC_MEM_RSS];
+    assert_exactly(m->min, 10);
+    assert_exactly(m->max, 40);
+    assert_exactly(m->last, 20);
+    assert_exactly(m->at, 1);
+    assert_int_equal(m->known, 3);
+    assert_exactly(pr_stats_peak(&st, METRIC_MEM_RSS), 40);
+    assert_exactly(pr_stats_mean(&st, METRIC_MEM_RSS), (40 * 1 + 20 * 3) / 4.0); /* by time */
+    assert_exactly(st.seconds, 8);
+}
+
+static void test_the_first_of_equal_maxima_is_where_it_was(void **state)
+{
+    (void)state;
+    clear();
+    add(METRIC_MEM_RSS, 40, 1);
+    add(METRIC_MEM_RSS, 40, 1);
+    assert_exactly(st.metric[METRIC_MEM_RSS].at, 1);
+}
+
+static void test_one_sample_has_a_mean(void **state)
+{
+    (void)state;
+    clear();
+    add(METRIC_MEM_RSS, 10, 0);
+    assert_exactly(pr_stats_mean(&st, METRIC_MEM_RSS), 10);
+}
+
+static void test_counter(void **state)
+{
+    (void)state;
+    clear();
+    add(METRIC_CPU_TIME, 1, 0);
+    add(METRIC_CPU_TIME, 5, 1);
+    add(METRIC_CPU_TIME, NAN, 1);
+    assert_exactly(pr_stats_total(&st, METRIC_CPU_TIME), 5);
+}
+
+/* A rate's mean is its counter's total over the time: nothing between samples escapes. */
+static void test_mean_of_a_rate(void **state)
+{
+    (void)state;
+    struct pr_limits limits = {.total = {[LIMIT_CPU] = 4, [LIMIT_MEMORY] = NAN}};
+    clear();
+    snap.value[METRIC_CPU_USAGE] = 1;
+    add(METRIC_CPU_TIME, 4, 2);
+    add(METRIC_CPU_TIME, 16, 2);
+    assert_exactly(pr_stats_mean(&st, METRIC_CPU_USAGE), 4);
+    assert_exactly(pr_stats_mean(&st, METRIC_CPU_PERCENT), 400);
+    assert_exactly(pr_stats_peak(&st, METRIC_CPU_USAGE), 4); /* at least the mean */
+    assert_absent(pr_stats_mean(&st, METRIC_CPU_RATIO));
+    st.limits = &limits;
+    assert_exactly(pr_stats_mean(&st, METRIC_CPU_RATIO), 1);
+}
+
+/* The last sample of a run has no gauges. What is to be said about them stays. */
+static void test_a_mark_outlives_the_last_sample(void **state)
+{
+    (void)state;
+    clear();
+    snap.mark[METRIC_MEM_RATIO] = MARK_FROM_RSS;
+    add(METRIC_MEM_RATIO, 0.5, 1);
+    add(METRIC_MEM_RATIO, NAN, 1);
+    assert_int_equal(st.metric[METRIC_MEM_RATIO].mark, MARK_FROM_RSS);
+}
+
+static void test_a_bound_that_became_exact_is_exact(void **state)
+{
+    (void)state;
+    clear();
+    snap.mark[METRIC_CTX_VOLUNTARY] = MARK_LOWER_BOUND;
+    add(METRIC_CTX_VOLUNTARY, 5, 1);
+    assert_int_equal(st.metric[METRIC_CTX_VOLUNTARY].mark, MARK_LOWER_BOUND);
+    add(METRIC_CTX_VOLUNTARY, 50, 1);
+    assert_int_equal(st.metric[METRIC_CTX_VOLUNTARY].mark, MARK_NONE);
+}
+
+/* However long the run: the curve is full, and its peaks are kept. */
+static void test_curve(void **state)
+{
+    (void)state;
+    clear();
+    for (int i = 0; i < SPARK_WIDTH; i++)
+        add(METRIC_CPU_USAGE, i, 1);
+    assert_int_equal(st.cpu.used, SPARK_WIDTH);
+    for (int i = 0; i < SPARK_WIDTH; i++)
+        assert_exactly(st.cpu.point[i], i);
+    for (int i = 0; i < 10000; i++) {
+        add(METRIC_CPU_USAGE, i == 5000 ? 999 : 1, 1);
+        assert_true(st.cpu.used <= SPARK_WIDTH && st.cpu.used >= SPARK_WIDTH / 2);
+    }
+    double most = 0;
+    int where = -1;
+    for (unsigned i = 0; i < st.cpu.used; i++)
+        if (st.cpu.point[i] > most)
+            most = st.cpu.point[where = (int)i];
+    assert_exactly(most, 999);
+    assert_near((double)where / st.cpu.used, 0.5, 0.06);
+    /* Memory is PSS, else RSS. */
+    setup(NULL);
+    clear();
+    snap.value[METRIC_MEM_RSS] = 7;
+    add(METRIC_MEM_PSS, 5, 1);
+    add(METRIC_MEM_RSS, 9, 1);
+    add(METRIC_MEM_RSS, NAN, 1);
+    assert_int_equal(st.memory.used, 2);
+    assert_exactly(st.memory.point[0], 5);
+    assert_exactly(st.memory.point[1], 9);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, setup)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_nothing_is_absent),
+        TEST(test_gauge),
+        TEST(test_the_first_of_equal_maxima_is_where_it_was),
+        TEST(test_one_sample_has_a_mean),
+        TEST(test_counter),
+        TEST(test_mean_of_a_rate),
+        TEST(test_a_mark_outlives_the_last_sample),
+        TEST(test_a_bound_that_became_exact_is_exact),
+        TEST(test_curve),
+    };
+    return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
+}

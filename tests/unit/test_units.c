@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <locale.h>
+
+#include "check.h"
+#include "util/units.h"
+
+static void test_names_and_suffixes(void **state)
+{
+    (void)state;
+    /* interface.md section 4: a column's unit. */
+    static const struct {
+        enum pr_unit unit;
+        const char *suffix;
+    } cases[] = {
+        {UNIT_COUNT, ""},           {UNIT_SECONDS, "_seconds"},
+        {UNIT_BYTES, "_bytes"},     {UNIT_BYTES_PER_SECOND, "_bytes_per_second"},
+        {UNIT_CORES, "_cores"},     {UNIT_RATIO, "_ratio"},
+        {UNIT_WATTS, "_watts"},     {UNIT_JOULES, "_joules"},
+        {UNIT_CELSIUS, "_celsius"}, {UNIT_HERTZ, "_hertz"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_string_equal(pr_units_suffix(cases[i].unit), cases[i].suffix);
+    assert_string_equal(pr_units_name(UNIT_COUNT), "1");
+    assert_string_equal(pr_units_name(UNIT_BYTES), "bytes");
+}
+
+static void test_number(void **state)
+{
+    (void)state;
+    static const struct {
+        double v;
+        const char *text;
+    } cases[] = {
+        {0, "0"},
+        {-0.0, "0"},
+        {1, "1"},
+        {-1, "-1"},
+        {100, "100"},
+        {0.5, "0.5"},
+        {-0.25, "-0.25"},
+        {1.0 / 3, "0.333333333"},
+        {2.0 / 3, "0.666666667"},
+        {0.000000001, "0.000000001"},
+        {0.0000000001, "0"},
+        {-0.0000000001, "0"},
+        {0.9999999999, "1"},
+        {1234567890123, "1234567890123"},
+        {1e10 + 0.5, "10000000000.5"},
+        {9007199254740992.0, "9007199254740992"},
+        {18446744073709551615.0, "9000000000000000000"},
+    };
+    struct pr_buf b = {0};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        pr_units_number(&b, cases[i].v);
+        assert_buf(&b, cases[i].text);
+    }
+    /* Zeros of what stands before are not its own. */
+    pr_buf_str(&b, "10,");
+    pr_units_number(&b, 0.5);
+    pr_units_number(&b, 100);
+    assert_buf(&b, "10,0.5100");
+    pr_buf_done(&b);
+}
+
+static void test_fixed(void **state)
+{
+    (void)state;
+    struct pr_buf b = {0};
+    pr_units_fixed(&b, 1.0005, 3);
+    assert_true(b.len == 5);
+    pr_buf_reset(&b);
+    pr_units_fixed(&b, 1794733373.123, 3);
+    assert_buf(&b, "1794733373.123");
+    pr_units_fixed(&b, 0.05, 3);
+    assert_buf(&b, "0.050");
+    pr_units_fixed(&b, -0.0004, 3);
+    assert_buf(&b, "0.000");
+    pr_units_fixed(&b, 2.5, 0);
+    assert_buf(&b, "3");
+    pr_units_fixed(&b, NAN, 3);
+    pr_units_fixed(&b, INFINITY, 3);
+    assert_buf(&b, "");
+    pr_units_fixed(&b, 1e300, 3);
+    assert_buf(&b, "9000000000000000000");
+    pr_buf_done(&b);
+}
+
+static void test_human(void **state)
+{
+    (void)state;
+    static const struct {
+        double v;
+        enum pr_unit unit;
+        const char *text;
+    } cases[] = {
+        {412.0 * 1024 * 1024, UNIT_BYTES, "412 MiB"},
+        {0, UNIT_BYTES, "0 B"},
+        {1023, UNIT_BYTES, "1023 B"},
+        {1023.6, UNIT_BYTES, "1.00 KiB"},
+        {1024, UNIT_BYTES, "1.00 KiB"},
+        {1536, UNIT_BYTES, "1.50 KiB"},
+        {10.0 * 1024, UNIT_BYTES, "10.0 KiB"},
+        {1023.7 * 1024 * 1024, UNIT_BYTES, "1.00 GiB"},
+        {3.0 * 0x1p50, UNIT_BYTES, "3.00 PiB"},
+        {2048, UNIT_BYTES_PER_SECOND, "2.00 KiB/s"},
+        {1.72, UNIT_CORES, "1.72 cores"},
+        {12.4, UNIT_SECONDS, "12.4 s"},
+        {0, UNIT_SECONDS, "0 s"},
+        {0.0124, UNIT_SECONDS, "12.4 ms"},
+        {0.9996, UNIT_SECONDS, "1.00 s"},
+        {9.996, UNIT_SECONDS, "10.0 s"},
+        {99.96, UNIT_SECONDS, "1 m 40 s"},
+        {4324, UNIT_SECONDS, "1 h 12 m 04 s"},
+        {3599.7, UNIT_SECONDS, "1 h 00 m 00 s"},
+        {90061, UNIT_SECONDS, "1 d 1 h 01 m 01 s"},
+        {7, UNIT_COUNT, "7"},
+        {99.96, UNIT_PERCENT, "100 %"},
+    };
+    struct pr_buf b = {0};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        pr_units_human(&b, cases[i].v, cases[i].unit);
+        assert_buf(&b, cases[i].text);
+    }
+    pr_buf_done(&b);
+}
+
+struct parsed {
+    const char *text;
+    double value; /* NaN where it must be refused */
+};
+
+static void check_parse(bool (*parse)(const char *, double *), const struct parsed *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double v = -77;
+        bool good = parse(cases[i].text, &v);
+        if (good == isnan(cases[i].value))
+            fail_msg("'%s' is %s", cases[i].text, good ? "accepted" : "refused");
+        assert_near(v, good ? cases[i].value : -77, fabs(v) * 1e-12);
+    }
+}
+
+static void test_parse_duration(void **state)
+{
+    (void)state;
+    static const struct parsed cases[] = {
+        {"100ms", 0.1}, {"0.5", 0.5},  {"2s", 2},    {"5m", 300},  {"5min", 300},   {"1h", 3600},
+        {"1d", 86400},  {"1us", 1e-6}, {".5s", 0.5}, {"0", 0},     {"1.25s", 1.25}, {"1e3", NAN},
+        {"", NAN},      {"s", NAN},    {"-1s", NAN}, {" 1s", NAN}, {"1 s", NAN},    {"1s ", NAN},
+        {"1sec", NAN},  {".", NAN},    {"nan", NAN}, {"inf", NAN}, {"0x10", NAN},   {"1,5", NAN},
+        {"1s2", NAN},   {"+1", NAN},   {"1..5", NAN}};
+    check_parse(pr_units_parse_duration, cases, COUNT_OF(cases));
+}
+
+static void test_parse_size(void **state)
+{
+    (void)state;
+    static const struct parsed cases[] = {
+        {"1048576", 1048576}, {"64G", 64 * 0x1p30}, {"64GiB", 64 * 0x1p30}, {"64Gi", 64 * 0x1p30},
+        {"64g", 64 * 0x1p30}, {"64GB", 64e9},       {"512M", 512 * 0x1p20}, {"1.5K", 1536},
+        {"1kB", 1000},        {"10B", 10},          {"1TiB", 0x1p40},       {"1Gib", NAN},
+        {"G", NAN},           {"-1G", NAN},         {"1 G", NAN},           {"max", NAN}};
+    check_parse(pr_units_parse_size, cases, COUNT_OF(cases));
+}
+
+static void test_parse_number_and_percent(void **state)
+{
+    (void)state;
+    static const struct parsed numbers[] = {{"4", 4},    {"2.5", 2.5}, {"0", 0},   {"4%", NAN},
+                                            {"-4", NAN}, {"", NAN},    {"4x", NAN}};
+    static const struct parsed percents[] = {{"1%", 1},  {"1", 1},     {"0.5%", 0.5},
+                                             {"%", NAN}, {"1%%", NAN}, {"-1%", NAN}};
+    check_parse(pr_units_parse_number, numbers, COUNT_OF(numbers));
+    check_parse(pr_units_parse_percent, percents, COUNT_OF(percents));
+}
+
+/* A decimal comma in the locale changes nothing, where such a locale is installed. */
+static void test_locale_free(void **state)
+{
+    (void)state;
+    double v;
+    struct pr_buf b = {0};
+    if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "fr_FR.UTF-8"))
+        setlocale(LC_ALL, "C.UTF-8");
+    pr_units_number(&b, 0.5);
+    assert_buf(&b, "0.5");
+    pr_units_human(&b, 1.5, UNIT_CORES);
+    assert_buf(&b, "1.50 cores");
+    assert_true(pr_units_parse_duration("0.5", &v));
+    setlocale(LC_ALL, "C");
+    pr_buf_done(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_and_suffixes),
+        cmocka_unit_test(test_number),
+        cmocka_unit_test(test_fixed),
+        cmocka_unit_test(test_human),
+        cmocka_unit_test(test_parse_duration),
+        cmocka_unit_test(test_parse_size),
+        cmocka_unit_test(test_parse_number_and_percent),
+        cmocka_unit_test(test_locale_free),
+    };
+    return cmocka_run_group_tests_name("units", tests, NULL, NULL);
+}
