@@ -124,23 +124,36 @@ static int check_text(const struct pr_option *o, const char *value, const char *
     return o->type == TYPE_KEYS ? pr_select_check(value, what, err) : 0;
 }
 
-/* Adds what the text holds: from the command line one item, but for keys; elsewhere several,
- * separated by commas. */
-static int add_items(struct pr_list *list, const struct pr_option *o, const char *value,
+/* Takes the items of a list out of its text: from the command line one, but for keys; elsewhere
+ * several, separated by commas. All are checked before any is kept. */
+static int read_list(struct pr_list *ret, const struct pr_option *o, const char *value,
                      enum pr_origin origin, const char *what, struct proctor_error *err)
 {
     bool several = origin != ORIGIN_OPTION || o->type == TYPE_KEYS;
-    size_t before = list->count;
-    for (const char *p = value; *p;) {
+    int r = 0;
+    for (const char *p = value; *p && r == 0;) {
         size_t n = several ? strcspn(p, ",") : strlen(p);
-        if (n && !list_add(list, p, n))
-            return pr_error(err, ENOMEM, "%s: out of memory", what);
-        int r = n ? check_text(o, list->items[list->count - 1], what, err) : 0;
-        if (r < 0)
-            return r;
+        if (n && !list_add(ret, p, n))
+            r = pr_error(err, ENOMEM, "%s: out of memory", what);
+        else if (n)
+            r = check_text(o, ret->items[ret->count - 1], what, err);
         p += n + (p[n] == ',');
     }
-    return list->count > before ? 0 : check_text(o, "", what, err);
+    return r == 0 && !ret->count ? check_text(o, "", what, err) : r;
+}
+
+static int set_list(struct pr_list *list, const struct pr_option *o, const char *value, bool more,
+                    enum pr_origin origin, const char *what, struct proctor_error *err)
+{
+    struct pr_list items = {0};
+    int r = read_list(&items, o, value, origin, what, err);
+    if (r == 0 && !more)
+        list_clear(list);
+    for (size_t i = 0; i < items.count && r == 0; i++)
+        if (!list_add(list, items.items[i], strlen(items.items[i])))
+            r = pr_error(err, ENOMEM, "%s: out of memory", what);
+    list_clear(&items);
+    return r;
 }
 
 static bool keep_text(struct pr_config *c, enum pr_option_id id, const char *value, bool append)
@@ -175,9 +188,7 @@ int pr_config_set(struct pr_config *c, enum pr_option_id id, const char *value,
     } else if (o->type <= TYPE_COUNT) {
         r = set_number(o, field(c, id), value, what, err);
     } else if (is_list(o->type)) {
-        if (!again)
-            list_clear(field(c, id));
-        r = add_items(field(c, id), o, value, origin, what, err);
+        r = set_list(field(c, id), o, value, again, origin, what, err);
     } else {
         r = check_text(o, value, what, err);
     }

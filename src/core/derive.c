@@ -9,8 +9,8 @@
 /* Does this member have a part in the job's value? */
 static bool takes_part(const struct pr_entity *e, int id)
 {
-    return e->life == LIFE_ALIVE && e->state != 'Z' &&
-           !(e->no_mm && pr_metrics[id].unit == UNIT_BYTES);
+    return e->life == LIFE_ALIVE && !pr_entity_is_dead(e) &&
+           !(e->no_mm && (pr_metrics[id].needs & (READ_STATM | READ_SMAPS | READ_STATUS)));
 }
 
 static void fold_one(const struct pr_entities *set, int id, double *job, unsigned char *marks)

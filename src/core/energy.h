@@ -10,9 +10,10 @@ struct pr_energy {
     int fd[ENERGY_ZONES]; /* held, or -1 */
     char path[ENERGY_ZONES][80];
     double range[ENERGY_ZONES], last[ENERGY_ZONES]; /* joules; a counter starts anew at its range */
-    double busy;     /* CPU seconds of the whole machine, at the reading before */
-    double joules;   /* the job's share so far */
-    char reason[80]; /* why there is none */
+    double busy;   /* CPU seconds of the whole machine, at the reading before */
+    double joules; /* the job's share so far */
+    double pending_joules, pending_cpu; /* not yet attributed */
+    char reason[80];                    /* why there is none */
 };
 
 /* Finds the zones. Absent is normal: zones is 0 and reason says why. */

@@ -15,6 +15,7 @@ void pr_entities_done(struct pr_entities *set)
 {
     free_all(set->items, set->count);
     free_all(set->spare, set->spare_count);
+    free(set->scratch);
     pr_map_done(&set->by_pid);
     *set = (struct pr_entities){0};
 }
@@ -33,8 +34,17 @@ static bool grow(struct pr_entities *set)
     if (!spare)
         return false;
     set->spare = spare;
+    struct pr_entity **scratch = realloc(set->scratch, cap * sizeof *scratch);
+    if (!scratch)
+        return false;
+    set->scratch = scratch;
     set->cap = set->spare_cap = cap;
     return true;
+}
+
+bool pr_entity_is_dead(const struct pr_entity *e)
+{
+    return (e->state == 'Z' || e->state == 'X') && !(e->value[METRIC_THREADS] > 1);
 }
 
 static void blank(struct pr_entity *e, pid_t pid, uint64_t start)

@@ -39,6 +39,7 @@ struct pr_entity {
     bool no_mm, own_mm;         /* shares its parent's memory (vfork); is known not to */
     int fd[SOURCE_COUNT];       /* held descriptors, -1 where none */
     bool ignores_children;      /* SIGCHLD: the kernel reaps in its place, and keeps no account */
+    unsigned missing;           /* files that were not there, a bit for each source */
     bool io_denied;             /* its I/O could not be read */
     clockid_t clock;            /* its CPU clock, 0 before it was asked for */
     int64_t pss_at;             /* boot time of the last PSS reading, 0 for never */
@@ -47,21 +48,27 @@ struct pr_entity {
     double reaped[METRIC_COUNT];   /* counters taken over from children that it waited for */
     struct pr_mean mean;           /* for --average */
     /* The ledger's: receipts for children that were taken over (ledger.c). */
-    double receipts_seen, receipts_old, receipts_new;
+    double receipts_seen, receipts_old, receipts_new, receipts_window;
     struct pr_entity *heir;
     int vanished_for; /* ticks */
+    double claim;     /* what it must have left to its heir */
+    bool direct;      /* its heir was its own parent */
+    bool counts;      /* though it has vanished */
 };
 
 struct pr_entities {
     struct pr_entity **items; /* parents before their children */
     size_t count, cap;
-    struct pr_map by_pid;     /* the newest with that pid */
-    struct pr_entity **spare; /* dropped ones, to be used again */
+    struct pr_map by_pid;       /* the newest with that pid */
+    struct pr_entity **spare;   /* dropped ones, to be used again */
+    struct pr_entity **scratch; /* room for all, for whoever has to sort some */
     size_t spare_count, spare_cap;
     uint64_t started, exited; /* how many have ever been members */
 };
 
 void pr_entities_done(struct pr_entities *set);
+/* Nothing of it runs any more. A process whose first thread has ended shows as a zombie, too. */
+bool pr_entity_is_dead(const struct pr_entity *e);
 /* A new member, values absent, descriptors closed; NULL when memory is out. */
 struct pr_entity *pr_entities_add(struct pr_entities *set, pid_t pid, uint64_t start);
 /* The living member with this pid, or NULL. */

@@ -14,6 +14,7 @@
 #include "core/ledger.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define RECEIPT METRIC_FAULTS_MINOR
 
@@ -59,6 +60,8 @@ void pr_ledger_reap(struct pr_ledger *l, struct pr_entity *e, const double *usag
         return;
     l->absorbed |= e->reaped[RECEIPT] > e->receipts_seen;
     e->life = LIFE_SETTLED;
+    e->ppid = l->reaper; /* whoever it came from: in the end it was ours */
+    e->heir = NULL;
 }
 
 /* The nearest ancestor that still lives; NULL is us or nobody. */
@@ -71,33 +74,80 @@ static struct pr_entity *living_heir(const struct pr_entities *set, const struct
     return heir && heir->life == LIFE_ALIVE ? heir : NULL;
 }
 
-static bool take_receipt(double *old, double *fresh, double amount)
+/* A direct claim takes the receipt away; an indirect one may be a part of what is left, and if it
+ * is, it must not count again. */
+static bool take_receipt(double *old, double *fresh, const struct pr_entity *e)
 {
-    if (*old + *fresh < amount)
+    if (*old + *fresh < e->claim)
         return false;
-    double from_old = fmin(*old, amount);
-    *old -= from_old;
-    *fresh -= amount - from_old;
+    if (e->direct) {
+        double from_old = fmin(*old, e->claim);
+        *old -= from_old;
+        *fresh -= e->claim - from_old;
+    }
     return true;
 }
 
-static void settle_one(struct pr_ledger *l, const struct pr_entities *set, struct pr_entity *e,
-                       bool last)
+static void lose(struct pr_ledger *l, const struct pr_entity *e)
 {
-    double amount = known(e->value[RECEIPT]) + e->reaped[RECEIPT];
-    struct pr_entity *heir = e->heir = living_heir(set, e);
-    bool taken = heir ? take_receipt(&heir->receipts_old, &heir->receipts_new, amount)
-                      : l->reaper && take_receipt(&l->receipts_old, &l->receipts_new, amount);
-    bool can_come = !last && e->vanished_for++ < 1 && (heir || l->reaper);
-    if (!taken && can_come)
-        return; /* counted as if it lived until the next reading */
-    e->life = LIFE_SETTLED;
-    if (taken)
-        return;
     l->unabsorbed++;
     for (int i = 0; i < METRIC_COUNT; i++)
         if (pr_metric_in_ledger((enum pr_metric_id)i))
             l->lost[i] += known(e->value[i]) + e->reaped[i];
+}
+
+static void settle_one(struct pr_ledger *l, struct pr_entity *e, bool last)
+{
+    struct pr_entity *heir = e->heir;
+    bool taken = heir ? take_receipt(&heir->receipts_old, &heir->receipts_new, e)
+                      : l->reaper && take_receipt(&l->receipts_old, &l->receipts_new, e);
+    bool can_come = !last && e->vanished_for++ < 1 && (heir || l->reaper);
+    /* Until the next reading it counts as if it lived, unless its receipt may be among those that
+     * others have taken: rather too little for a moment than too much for ever. */
+    e->counts = e->claim > (heir ? heir->receipts_window : l->receipts_window);
+    if (!taken && can_come)
+        return;
+    e->life = LIFE_SETTLED;
+    if (!taken)
+        lose(l, e);
+}
+
+/* Whose receipt is it? First those whose own parent has it; of those the ones who cannot wait any
+ * longer; then the largest: what a small claim would break off would be missing from a large one. */
+static int by_right(const void *a, const void *b)
+{
+    const struct pr_entity *x = *(struct pr_entity *const *)a, *y = *(struct pr_entity *const *)b;
+    if (x->direct != y->direct)
+        return x->direct ? -1 : 1;
+    if (x->vanished_for != y->vanished_for)
+        return y->vanished_for - x->vanished_for;
+    return (x->claim < y->claim) - (x->claim > y->claim);
+}
+
+static void claim(const struct pr_ledger *l, const struct pr_entities *set, struct pr_entity *e)
+{
+    struct pr_entity *heir = living_heir(set, e);
+    if (e->vanished_for && heir != e->heir)
+        e->vanished_for = 0; /* whom it waited for is gone, too: the receipt can come later */
+    e->heir = heir;
+    e->direct = heir ? heir->pid == e->ppid : e->ppid == l->reaper;
+    e->claim = known(e->value[RECEIPT]) + e->reaped[RECEIPT];
+}
+
+static void settle_vanished(struct pr_ledger *l, const struct pr_entities *set, bool last)
+{
+    size_t count = 0;
+    for (size_t k = 0; k < set->count; k++) {
+        struct pr_entity *e = set->items[k];
+        if (e->life != LIFE_VANISHED)
+            continue;
+        claim(l, set, e);
+        set->scratch[count++] = e;
+    }
+    if (count > 1)
+        qsort(set->scratch, count, sizeof *set->scratch, by_right);
+    for (size_t k = 0; k < count; k++)
+        settle_one(l, set->scratch[k], last);
 }
 
 /* What was not claimed in two readings belongs to children that we never saw. */
@@ -107,9 +157,8 @@ static void age_receipts(double *old, double *fresh, double growth)
     *fresh = growth;
 }
 
-void pr_ledger_settle(struct pr_ledger *l, const struct pr_entities *set, bool last)
+static void count_receipts(struct pr_ledger *l, const struct pr_entities *set)
 {
-    double sum[METRIC_COUNT];
     for (size_t k = 0; k < set->count; k++) {
         struct pr_entity *e = set->items[k];
         if (e->life != LIFE_ALIVE)
@@ -117,17 +166,24 @@ void pr_ledger_settle(struct pr_ledger *l, const struct pr_entities *set, bool l
         l->absorbed |= e->reaped[RECEIPT] > e->receipts_seen;
         age_receipts(&e->receipts_old, &e->receipts_new, e->reaped[RECEIPT] - e->receipts_seen);
         e->receipts_seen = e->reaped[RECEIPT];
+        e->receipts_window = e->receipts_old + e->receipts_new;
     }
-    for (size_t k = 0; k < set->count; k++)
-        if (set->items[k]->life == LIFE_VANISHED)
-            settle_one(l, set, set->items[k], last);
+    l->receipts_window = l->receipts_old + l->receipts_new;
+}
+
+void pr_ledger_settle(struct pr_ledger *l, const struct pr_entities *set, bool last)
+{
+    double sum[METRIC_COUNT];
+    count_receipts(l, set);
+    settle_vanished(l, set, last);
     age_receipts(&l->receipts_old, &l->receipts_new, 0);
 
     for (int i = 0; i < METRIC_COUNT; i++)
         sum[i] = l->reaped[i] + l->lost[i] - l->before[i];
     for (size_t k = 0; k < set->count; k++) {
         const struct pr_entity *e = set->items[k];
-        for (int i = 0; i < METRIC_COUNT && e->life != LIFE_SETTLED; i++) {
+        bool counts = e->life == LIFE_ALIVE || (e->life == LIFE_VANISHED && e->counts);
+        for (int i = 0; i < METRIC_COUNT && counts; i++) {
             sum[i] += known(e->value[i]) + e->reaped[i];
             l->known[i] |= !isnan(e->value[i]);
         }

@@ -17,10 +17,11 @@ struct pr_ledger {
     double before[METRIC_COUNT]; /* used before joining */
     bool absorbed;            /* a member has reaped children: there were more than those we saw */
     bool known[METRIC_COUNT]; /* has it been read at all? */
-    double total[METRIC_COUNT];        /* the result; NaN until something was read */
-    double receipts_old, receipts_new; /* as in struct pr_entity, for what we reaped */
-    pid_t reaper;                      /* our pid where we reap, else 0 */
-    unsigned long unabsorbed;          /* members that left without being taken over */
+    double total[METRIC_COUNT]; /* the result; NaN until something was read */
+    double receipts_old, receipts_new,
+        receipts_window;      /* as in struct pr_entity, for what we reaped */
+    pid_t reaper;             /* our pid where we reap, else 0 */
+    unsigned long unabsorbed; /* members that left without being taken over */
 };
 
 void pr_ledger_init(struct pr_ledger *l, pid_t reaper);

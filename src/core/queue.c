@@ -20,7 +20,8 @@ struct pr_queue {
     pthread_cond_t changed;
     unsigned head, tail; /* pushed and written so far; slots in between belong to the writer */
     bool ending, ended;
-    unsigned long dropped; /* the sampler's */
+    unsigned long dropped; /* this and the next are the sampler's */
+    size_t room;           /* members that the slots have been made ready for */
     struct proctor_snapshot ring[RING];
 };
 
@@ -92,12 +93,23 @@ struct pr_queue *pr_queue_new(struct pr_sink **sinks, size_t count, struct pr_ev
     return q;
 }
 
+/* Room for the members in every slot that is free, so that the ring is warm at once. */
+static void make_room(struct pr_queue *q, unsigned used, size_t members)
+{
+    if (members <= q->room)
+        return;
+    q->room = members;
+    for (unsigned i = used; i < RING; i++)
+        pr_snapshot_reserve(&q->ring[(q->head + i - used) % RING], members);
+}
+
 void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot)
 {
     pthread_mutex_lock(&q->lock);
-    bool full = q->head - q->tail == RING;
+    unsigned used = q->head - q->tail;
     pthread_mutex_unlock(&q->lock);
-    if (full) {
+    make_room(q, used, snapshot->member_cap);
+    if (used == RING) {
         if (!q->dropped++)
             pr_event_problem(q->events, pr_seconds(snapshot->elapsed),
                              "an output is blocked: samples are not written until it moves again");
@@ -136,10 +148,13 @@ void pr_queue_abandon(struct pr_queue *q)
     free(q);
 }
 
-bool pr_queue_finish(struct pr_queue *q, double seconds)
+bool pr_queue_finish(struct pr_queue *q, double seconds, double at)
 {
+    if (q->dropped)
+        pr_event_problem(q->events, at, "%lu samples were not written: an output was blocked",
+                         q->dropped);
     if (!wait_end(q, seconds)) {
-        pr_event_problem(q->events, 0, "an output is blocked: its last samples are lost");
+        pr_event_problem(q->events, at, "an output is blocked: its last samples are lost");
         return false;
     }
     pthread_join(q->thread, NULL);

@@ -9,9 +9,10 @@ struct pr_queue;
 /* Starts the writer's thread over these sinks, which become its own. NULL when that fails. */
 struct pr_queue *pr_queue_new(struct pr_sink **sinks, size_t count, struct pr_events *events);
 void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot);
-/* Writes what is left, closes the sinks, ends the thread; waits `seconds` at most. False when the
- * thread is stuck in a write: then it and its memory are left alone. */
-bool pr_queue_finish(struct pr_queue *q, double seconds);
+/* Writes what is left, closes the sinks, ends the thread; waits `seconds` at most. `at`: the time
+ * of what is said about it. False when the thread is stuck in a write: then it, its memory and the
+ * events must be left alone. */
+bool pr_queue_finish(struct pr_queue *q, double seconds, double at);
 /* CPU time of the writer's thread so far, ns. */
 int64_t pr_queue_cpu(struct pr_queue *q);
 /* Forgets the queue in a forked child, where its thread does not exist. */

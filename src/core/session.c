@@ -258,7 +258,7 @@ static void name_left(struct pr_session *s)
     s->left = calloc(s->set.count + 1, sizeof *s->left);
     for (size_t k = 0; s->left && k < s->set.count; k++) {
         const struct pr_entity *e = s->set.items[k];
-        if (e->life != LIFE_ALIVE || e->state == 'Z')
+        if (e->life != LIFE_ALIVE || pr_entity_is_dead(e))
             continue;
         struct pr_left *left = &s->left[s->left_count++];
         left->pid = e->pid;
@@ -289,7 +289,7 @@ void pr_session_end(struct pr_session *s)
     if (s->gone)
         name_left(s);
     if (s->queue) {
-        pr_queue_finish(s->queue, s->config->flush_timeout);
+        s->stuck = !pr_queue_finish(s->queue, s->config->flush_timeout, s->stats.seconds);
         s->queue = NULL;
     }
     s->ended = true;
@@ -316,7 +316,7 @@ void pr_session_done(struct pr_session *s)
     for (size_t k = 0; k < s->set.count; k++)
         pr_source_release(&s->host, s->set.items[k]);
     if (s->queue)
-        pr_queue_finish(s->queue, s->config->flush_timeout);
+        s->stuck = !pr_queue_finish(s->queue, s->config->flush_timeout, s->stats.seconds);
     if (s->target)
         s->target->ops->free(s->target, true);
     if (s->timer >= 0)

@@ -42,7 +42,8 @@ struct pr_session {
     int64_t sampled;                /* when the last sample was taken, 0 for never */
     unsigned long taken, late, missed;
     bool begun, ended;
-    bool gone; /* the job has ended: there are no gauges any more */
+    bool stuck; /* the writer hangs in an output: what it can still reach must stay */
+    bool gone;  /* the job has ended: there are no gauges any more */
     bool discovery_said;
     bool clock_stepped;
 

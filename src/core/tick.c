@@ -35,7 +35,12 @@ static void blank_reading(struct pr_entity *e, enum pr_read gives)
 static void read_source(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e, int id)
 {
     int r = pr_source_read(t, e, (enum pr_source_id)id);
-    if (r == 0 || r == -ESRCH || r == -ENOENT)
+    if (r == 0 || r == -ESRCH)
+        return;
+    /* Once, the process may just have ended. */
+    bool again = e->missing >> id & 1;
+    e->missing |= r == -ENOENT ? 1u << id : 0;
+    if (r == -ENOENT && !again)
         return;
     if (id == SOURCE_pid_io && !e->io_denied)
         s->io_unreadable++;
@@ -61,27 +66,39 @@ static bool is_gauge(int id)
     return pr_metrics[id].kind != KIND_COUNTER;
 }
 
-static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+/* Who it is, and its I/O just before: a child that is waited for in between must not be in the I/O
+ * of its parent and still wait for a receipt. What was read of another process does not stay. */
+static int read_identity(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
 {
+    double before[METRIC_COUNT];
+    memcpy(before, e->value, sizeof before);
+    if (s->select.reads & READ_IO)
+        read_source(s, t, e, SOURCE_pid_io);
     int r = pr_source_read(t, e, SOURCE_pid_stat);
+    if (r < 0)
+        memcpy(e->value, before, sizeof before);
     if (r == -ESRCH || r == -ENOENT) {
         pr_source_release(t->host, e);
         pr_entities_vanish(&s->set, e);
     } else if (r < 0) { /* it may well live, and we are out of descriptors */
         give_reason(s, pr_sources[SOURCE_pid_stat], e, r);
     }
-    if (r < 0)
+    return r;
+}
+
+static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    if (read_identity(s, t, e) < 0)
         return;
-    bool zombie = e->state == 'Z' || e->state == 'X';
-    for (int id = 0; id < METRIC_COUNT && (zombie || s->gone); id++)
+    bool no_gauges = s->gone || pr_entity_is_dead(e);
+    for (int id = 0; id < METRIC_COUNT && no_gauges; id++)
         if (is_gauge(id))
             e->value[id] = NAN;
     for (int id = 0; id < SOURCE_COUNT; id++) {
         bool wanted = s->select.reads & pr_sources[id]->gives;
-        bool counters = id == SOURCE_pid_io || (id == SOURCE_pid_clock && !zombie);
-        if (id == SOURCE_pid_stat || !wanted || pr_sources[id]->can_wait)
-            continue;
-        if (counters || !(zombie || s->gone))
+        bool done = id == SOURCE_pid_stat || id == SOURCE_pid_io || pr_sources[id]->can_wait;
+        bool possible = !no_gauges || (id == SOURCE_pid_clock && !pr_entity_is_dead(e));
+        if (wanted && !done && possible)
             read_source(s, t, e, id);
     }
     e->no_mm = borrows_memory(s, e);
@@ -96,7 +113,7 @@ static void read_patient(struct pr_session *s, const struct pr_tick *t, int id)
         return;
     for (; done < count && s->allowance >= 0; done++) {
         struct pr_entity *e = s->set.items[(s->turn + done) % count];
-        if (e->life != LIFE_ALIVE || e->state == 'Z' || e->no_mm)
+        if (e->life != LIFE_ALIVE || pr_entity_is_dead(e) || e->no_mm)
             continue;
         int64_t began = pr_clock_thread_cpu();
         read_source(s, t, e, id);
@@ -111,7 +128,7 @@ static void keep_patient(struct pr_session *s, int64_t now)
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];
         double *v = e->value;
-        bool known = e->pss_at && e->state != 'Z' && !s->gone;
+        bool known = e->pss_at && !pr_entity_is_dead(e) && !s->gone;
         v[METRIC_MEM_PSS_AGE] = known ? pr_seconds(now - e->pss_at) : NAN;
         if (known && e->pss_at != now && v[METRIC_MEM_PSS] > v[METRIC_MEM_RSS]) {
             v[METRIC_MEM_PSS] = v[METRIC_MEM_RSS];
@@ -194,7 +211,7 @@ static void count_members(struct pr_session *s, double *value)
 {
     double alive = 0;
     for (size_t k = 0; k < s->set.count; k++)
-        alive += s->set.items[k]->life == LIFE_ALIVE && s->set.items[k]->state != 'Z';
+        alive += s->set.items[k]->life == LIFE_ALIVE && !pr_entity_is_dead(s->set.items[k]);
     value[METRIC_PROCS] = alive > 0 ? alive : NAN; /* only its zombie is left */
     value[METRIC_PROCS_STARTED] = (double)s->set.started;
     value[METRIC_PROCS_EXITED] = (double)s->set.exited;

@@ -56,6 +56,8 @@ void proctor_monitor_free(struct proctor_monitor *m)
             pr_session_done(&m->session);
         if (m->wake >= 0)
             close(m->wake);
+        if (m->session.stuck)
+            return; /* its writer may still come back */
     }
     pr_config_done(&m->config);
     pr_buf_done(&m->summary);
@@ -109,7 +111,7 @@ int proctor_monitor_on_sample(struct proctor_monitor *m, proctor_sample_fn *fn, 
     return 0;
 }
 
-int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err)
+static int prepare(struct proctor_monitor *m, struct proctor_error *err)
 {
     if (!m->watching)
         return pr_error(err, EINVAL, "the monitor watches nothing: name a process first");
@@ -117,8 +119,8 @@ int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err)
     m->tree.wait_tree = m->config.wait_tree;
     if (m->facts.way >= WAY_ATTACH)
         m->facts.way = m->tree.alone ? WAY_ATTACH_ALONE : WAY_ATTACH;
-    int r = pr_session_init(&m->session, &m->config, err);
     m->prepared = true;
+    int r = pr_session_init(&m->session, &m->config, err);
     m->session.inside = !m->outside;
     m->session.events.say = m->say;
     if (m->hold_limit)
@@ -129,6 +131,18 @@ int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err)
         r = pr_session_watch(&m->session, &m->tree, err);
     if (r == 0)
         r = pr_session_open(&m->session, err);
+    return r;
+}
+
+int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err)
+{
+    struct proctor_error ignored;
+    if (m->failure.code) /* it will not be better the second time */
+        return pr_error(err, m->failure.code, "%s", m->failure.message);
+    err = err ? err : &ignored;
+    int r = prepare(m, err);
+    if (r < 0 && m->prepared)
+        m->failure = *err;
     return r;
 }
 
@@ -161,7 +175,7 @@ static void *sampler(void *data)
 
 static int begin(struct proctor_monitor *m, struct proctor_error *err)
 {
-    int r = m->prepared ? 0 : pr_monitor_prepare(m, err);
+    int r = m->prepared && !m->failure.code ? 0 : pr_monitor_prepare(m, err);
     if (r < 0 || m->session.begun)
         return r;
     r = pr_session_begin(&m->session);

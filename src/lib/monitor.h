@@ -9,7 +9,8 @@ struct proctor_monitor {
     struct pr_facts facts;
     struct pr_tree_setting tree;
     struct pr_buf summary;
-    pid_t owner; /* who made it: in a forked child the handle is dead */
+    struct proctor_error failure; /* of preparing; code 0 for none */
+    pid_t owner;                  /* who made it: in a forked child the handle is dead */
     bool watching, prepared, started, stopped;
     pthread_t thread;
     int wake;       /* tells the thread to stop */

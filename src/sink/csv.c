@@ -15,7 +15,7 @@
 struct csv {
     struct pr_sink sink;
     struct pr_outfile job, processes;
-    bool with_processes;
+    bool with_processes, has_header;
     struct pr_select select;
 };
 
@@ -54,8 +54,12 @@ static void add_time(struct pr_buf *out, const struct proctor_snapshot *s)
     pr_units_fixed(out, pr_seconds(s->interval), 6);
 }
 
+/* From the writer's thread, as everything: there a closed pipe is an error and not a signal. */
 static void write_header(struct csv *c)
 {
+    if (c->has_header)
+        return;
+    c->has_header = true;
     pr_outfile_begin(&c->job, 0);
     add_names(&c->job.out, c, SCOPE_JOB, "timestamp,elapsed_seconds,interval_seconds");
     pr_outfile_end(&c->job);
@@ -82,6 +86,7 @@ static void csv_write(struct pr_sink *sink, const struct proctor_snapshot *s)
 {
     struct csv *c = (struct csv *)sink;
     double at = pr_seconds(s->elapsed);
+    write_header(c);
     pr_outfile_begin(&c->job, at);
     add_time(&c->job.out, s);
     add_values(&c->job.out, c, SCOPE_JOB, s->value);
@@ -97,6 +102,7 @@ static void csv_write(struct pr_sink *sink, const struct proctor_snapshot *s)
 static void csv_close(struct pr_sink *sink)
 {
     struct csv *c = (struct csv *)sink;
+    write_header(c);
     pr_outfile_close(&c->job);
     if (c->with_processes)
         pr_outfile_close(&c->processes);
@@ -139,7 +145,6 @@ int pr_csv_open(const struct pr_sink_setting *setting, struct pr_sink **ret_sink
         free(c);
         return r;
     }
-    write_header(c);
     *ret_sink = &c->sink;
     return 0;
 }

@@ -137,6 +137,19 @@ static bool in_list(struct pr_scan list, const char *name)
     return false;
 }
 
+/* Blanks and the like stand as \\040 in mountinfo. */
+static void unescape(struct pr_scan s, char *ret, size_t size)
+{
+    size_t n = 0;
+    while (s.p < s.end && n + 1 < size) {
+        bool octal = s.end - s.p >= 4 && s.p[0] == '\\' && s.p[1] >= '0' && s.p[1] <= '3';
+        ret[n++] =
+            octal ? (char)((s.p[1] - '0') << 6 | (s.p[2] - '0') << 3 | (s.p[3] - '0')) : *s.p;
+        s.p += octal ? 4 : 1;
+    }
+    ret[n] = '\0';
+}
+
 /* Where the hierarchy of a controller is mounted, and which part of it: fields 4 and 5 of
  * mountinfo. */
 static bool find_mount(const char *mountinfo, size_t len, const char *controller, char *ret_root,
@@ -158,8 +171,8 @@ static bool find_mount(const char *mountinfo, size_t len, const char *controller
                                 : pr_scan_equals(type, "cgroup2");
         if (!fits)
             continue;
-        snprintf(ret_root, size, "%.*s", (int)(root.end - root.p), root.p);
-        snprintf(ret_point, size, "%.*s", (int)(point.end - point.p), point.p);
+        unescape(root, ret_root, size);
+        unescape(point, ret_point, size);
         return true;
     }
     return false;
@@ -205,8 +218,10 @@ static void cgroups(const struct pr_host *host, pid_t pid, struct pr_limits *l)
     char *mountinfo = NULL, *groups = NULL;
     size_t mount_len = 0, group_len = 0;
     snprintf(name, sizeof name, "%d/cgroup", (int)pid);
-    if (pr_fs_slurp(host->proc, "self/mountinfo", &mountinfo, &mount_len) < 0)
-        pr_fs_slurp(host->proc, "1/mountinfo", &mountinfo, &mount_len);
+    /* Under a foreign root "self" would be ourselves, with mounts of our own. */
+    const char *const places[] = {"self/mountinfo", "1/mountinfo"};
+    if (pr_fs_slurp(host->proc, places[host->foreign], &mountinfo, &mount_len) < 0)
+        pr_fs_slurp(host->proc, places[!host->foreign], &mountinfo, &mount_len);
     pr_fs_slurp(host->proc, name, &groups, &group_len);
     for (size_t i = 0; mountinfo && groups && i < sizeof readers / sizeof *readers; i++) {
         const char *controller = readers[i].controller;

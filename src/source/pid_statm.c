@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/PID/statm: pages of address space and resident pages. Exact where stat's rss is batched. */
+#include <math.h>
+
 #include "core/source.h"
 #include "util/scan.h"
 
@@ -9,8 +11,11 @@ static void parse(const struct pr_tick *t, struct pr_entity *e, const char *text
     uint64_t size, resident;
     if (!pr_scan_u64(&s, &size) || !pr_scan_u64(&s, &resident))
         return;
-    e->value[METRIC_MEM_VMS] = (double)size * (double)t->host->page_size;
-    e->value[METRIC_MEM_RSS] = (double)resident * (double)t->host->page_size;
+    /* Without address space there is nothing to see: the first thread has ended, or all are about
+     * to. */
+    bool any = size || resident;
+    e->value[METRIC_MEM_VMS] = any ? (double)size * (double)t->host->page_size : NAN;
+    e->value[METRIC_MEM_RSS] = any ? (double)resident * (double)t->host->page_size : NAN;
 }
 
 const struct pr_source pr_source_pid_statm = {

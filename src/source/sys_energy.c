@@ -61,6 +61,8 @@ static void add_zone(struct pr_energy *e, const struct pr_host *host, int number
         close(none);
     snprintf(e->path[i], sizeof e->path[i], ZONES "/intel-rapl:%d/energy_uj", number);
     e->last[i] = read_joules(host, &e->fd[i], e->path[i]);
+    if (isnan(e->last[i]) && e->fd[i] >= 0)
+        close(e->fd[i]);
     if (isnan(e->last[i]))
         snprintf(e->reason, sizeof e->reason, "/%.60s is not readable", e->path[i]);
     else
@@ -88,10 +90,14 @@ double pr_energy_read(struct pr_energy *e, const struct pr_host *host, double jo
         used += growth >= 0 ? growth : isnan(e->range[i]) ? now : growth + e->range[i];
         e->last[i] = now;
     }
+    e->pending_joules += used;
+    e->pending_cpu += job_cpu > 0 ? job_cpu : 0;
     double busy = machine_busy(host), growth = busy - e->busy;
+    if (!(growth > 0)) /* its ticks are coarse: the share is known when they have moved */
+        return e->joules;
+    e->joules += e->pending_joules * fmin(1, e->pending_cpu / growth);
     e->busy = busy;
-    if (growth > 0 && job_cpu > 0)
-        e->joules += used * fmin(1, job_cpu / growth);
+    e->pending_joules = e->pending_cpu = 0;
     return e->joules;
 }
 

@@ -142,7 +142,7 @@ static enum place place_of(const struct tree *tree, const struct pr_entities *se
         return NOT_OURS;
     if (tree->setting.adopter && line->ppid == tree->setting.adopter)
         return OURS;
-    if (pr_entities_find_any(set, line->ppid))
+    if (pr_entities_find(set, line->ppid))
         return OURS;
     if (line->ppid <= 1 || line->ppid == tree->setting.self ||
         pr_map_get(&tree->next, (uint64_t)line->ppid, &inode))
@@ -155,8 +155,6 @@ static bool join(struct tree *tree, struct pr_entities *set, const struct pr_sta
     struct pr_entity *e = pr_entities_find(set, line->pid);
     if (e && e->start == line->start)
         return true;
-    if (e) /* its pid is another's by now */
-        pr_entities_vanish(set, e);
     e = pr_entities_add(set, line->pid, line->start);
     if (!e)
         return false;
@@ -166,6 +164,17 @@ static bool join(struct tree *tree, struct pr_entities *set, const struct pr_sta
     e->born_inside = tree->setting.fresh || (tree->looked && line->start >= tree->born_after);
     memcpy(e->comm, line->comm, sizeof e->comm);
     return true;
+}
+
+/* Members whose pid is another's by now must not pass for the parents of its children. */
+static void part_with_reused(struct tree *tree, struct pr_entities *set)
+{
+    for (size_t i = 0; i < tree->candidate_count; i++) {
+        const struct pr_stat_line *line = &tree->candidates[i].line;
+        struct pr_entity *e = pr_entities_find(set, line->pid);
+        if (e && e->start != line->start)
+            pr_entities_vanish(set, e);
+    }
 }
 
 /* Places candidates until nothing moves any more: a child may be listed before its parent. */
@@ -212,6 +221,7 @@ static int tree_update(struct pr_target *target, const struct pr_tick *t, struct
     int r = list_all(tree, t);
     if (r < 0)
         return r;
+    part_with_reused(tree, set);
     place_all(tree, set);
     struct pr_map known = tree->known;
     tree->known = tree->next;
@@ -226,7 +236,7 @@ static bool tree_over(const struct pr_target *target, const struct pr_entities *
     const struct tree *tree = (const struct tree *)target;
     for (size_t i = 0; i < set->count; i++) {
         const struct pr_entity *e = set->items[i];
-        bool alive = e->life == LIFE_ALIVE && e->state != 'Z';
+        bool alive = e->life == LIFE_ALIVE && !pr_entity_is_dead(e);
         if (alive &&
             (tree->setting.wait_tree || (e->pid == tree->root.pid && e->start == tree->root.start)))
             return false;

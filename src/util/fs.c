@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -69,12 +70,19 @@ int pr_fs_slurp(int dirfd, const char *path, char **ret_text, size_t *ret_len)
     return 0;
 }
 
+/* Somebody made it non-blocking; we are meant to wait. */
+static bool wait_writable(int fd)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLOUT};
+    return poll(&wait, 1, -1) >= 0 || errno == EINTR;
+}
+
 int pr_fs_write(int fd, const char *data, size_t len, size_t *ret_done)
 {
     *ret_done = 0;
     while (*ret_done < len) {
         ssize_t n = write(fd, data + *ret_done, len - *ret_done);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && (errno == EINTR || (errno == EAGAIN && wait_writable(fd))))
             continue;
         if (n < 0)
             return -errno;

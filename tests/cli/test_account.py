@@ -34,6 +34,16 @@ def test_cpu_time_of_300_short_children(proctor, jobs, interval):
     assert summary["accounting"]["cpu"]["complete"] and summary["accounting"]["io"]["complete"]
 
 
+def test_children_caught_in_the_middle_of_their_end_are_not_lost(proctor, jobs):
+    """Thousands of births and deaths under a sample every millisecond: some reading finds a process
+    that is reaped at that very moment, with no parent any more and zeros for values."""
+    for _ in range(3):
+        used, summary = account(proctor, jobs, "waited", 2000, 100, "-i", "1ms")
+        assert summary["accounting"]["cpu"]["note"] is None
+        assert summary["accounting"]["cpu"]["complete"] is True
+        assert abs(summary["metrics"]["cpu.time"]["total"] - used) <= 0.01 * used + 0.005
+
+
 @pytest.mark.parametrize("interval", ["10ms", "1h"])
 @pytest.mark.parametrize("kind", ["together", "threads", "setsid", "orphans"])
 def test_cpu_time_of_every_kind_of_descendant(proctor, jobs, kind, interval):

@@ -68,7 +68,9 @@ static void test_only_the_living_count(void **state)
 {
     (void)state;
     member(1, 100, 50);
-    member(2, 200, 150)->state = 'Z';
+    struct pr_entity *zombie = member(2, 200, 150);
+    zombie->state = 'Z';
+    zombie->value[METRIC_THREADS] = 1;
     member(3, 400, 300)->life = LIFE_VANISHED;
     member(4, 800, 600)->life = LIFE_SETTLED;
     pr_fold(&set, job, marks);

@@ -136,7 +136,7 @@ static void test_all_arrive_in_order_at_every_sink(void **state)
         s.elapsed = i;
         pr_queue_push(q, &s);
     }
-    assert_true(pr_queue_finish(q, 10));
+    assert_true(pr_queue_finish(q, 10, 0));
     for (int k = 0; k < 2; k++) {
         assert_int_equal(r[k].count, 50);
         assert_true(r[k].closed);
@@ -165,7 +165,7 @@ static void test_copies(void **state)
     }
     s.member_count = 0;
     assert_int_equal(write(r.gate[1], "....................", 20), 20);
-    assert_true(pr_queue_finish(q, 10));
+    assert_true(pr_queue_finish(q, 10, 0));
     for (size_t i = 0; i < 20; i++) {
         assert_int_equal(r.member_count[i], i + 1);
         assert_int_equal(r.first_member[i], i + 1);
@@ -192,7 +192,7 @@ static void test_a_blocked_output_loses_samples_not_time(void **state)
     assert_int_equal(events.problems, 1);
     assert_contains(events.item[0].text, "blocked");
     close(r.gate[1]); /* every read goes on from here */
-    assert_true(pr_queue_finish(q, 10));
+    assert_true(pr_queue_finish(q, 10, 0));
     assert_true(r.count >= 64 && r.count < 200);
     for (size_t i = 0; i < r.count; i++)
         assert_int_equal(r.seen[i], i);
@@ -209,7 +209,7 @@ static void test_a_stuck_writer_is_left_behind(void **state)
     assert_int_equal(pipe(r.gate), 0);
     struct pr_queue *q = start(&r, 1, &events);
     pr_queue_push(q, &s);
-    assert_false(pr_queue_finish(q, 0.02));
+    assert_false(pr_queue_finish(q, 0.02, 0));
     assert_int_equal(events.problems, 1);
     assert_contains(events.item[0].text, "blocked");
 }
@@ -228,7 +228,7 @@ static void test_cpu_of_the_writer(void **state)
         pr_queue_push(q, &s);
     int64_t after = pr_queue_cpu(q);
     assert_true(before >= 0 && after >= before && after < 10 * INT64_C(1000000000));
-    assert_true(pr_queue_finish(q, 10));
+    assert_true(pr_queue_finish(q, 10, 0));
 }
 
 /* --- snapshots -------------------------------------------------------------------------------- */
