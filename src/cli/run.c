@@ -100,6 +100,7 @@ static void stop_too(int sig)
 static void job_changed(struct run *r, int status)
 {
     if (WIFSTOPPED(status)) {
+        note_gap(r); /* that it went on in between we may not have been told */
         int sig = r->stop_signal = WSTOPSIG(status);
         r->stopped_at = pr_clock_boot();
         if (sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU)

@@ -25,7 +25,7 @@ static bool grow(struct pr_entities *set)
 {
     if (set->count < set->cap)
         return true;
-    size_t cap = set->cap ? set->cap * 2 : 32;
+    size_t cap = set->cap ? set->cap * 2 : 256; /* pointers only */
     struct pr_entity **items = realloc(set->items, cap * sizeof *items);
     if (!items)
         return false;
@@ -56,13 +56,25 @@ static void blank(struct pr_entity *e, pid_t pid, uint64_t start)
         e->value[i] = e->previous[i] = NAN;
 }
 
+/* Some more than one: members come and go, and those who go are kept for a tick or two. */
+static bool stock_up(struct pr_entities *set)
+{
+    while (set->spare_count < 8) {
+        struct pr_entity *e = malloc(sizeof *e);
+        if (!e)
+            break;
+        set->spare[set->spare_count++] = e;
+    }
+    return set->spare_count > 0;
+}
+
 struct pr_entity *pr_entities_add(struct pr_entities *set, pid_t pid, uint64_t start)
 {
     if (!grow(set) || !pr_map_reserve(&set->by_pid, set->by_pid.count + 1))
         return NULL;
-    struct pr_entity *e = set->spare_count ? set->spare[--set->spare_count] : malloc(sizeof *e);
-    if (!e)
+    if (!set->spare_count && !stock_up(set))
         return NULL;
+    struct pr_entity *e = set->spare[--set->spare_count];
     blank(e, pid, start);
     pr_map_set(&set->by_pid, (uint64_t)pid, (uint64_t)(uintptr_t)e);
     set->items[set->count++] = e;

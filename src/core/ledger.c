@@ -113,7 +113,8 @@ static void settle_one(struct pr_ledger *l, struct pr_entity *e, bool last)
 }
 
 /* Whose receipt is it? First those whose own parent has it; of those the ones who cannot wait any
- * longer; then the largest: what a small claim would break off would be missing from a large one. */
+ * longer; then the largest: what a small claim would break off would be missing from a large one.
+ */
 static int by_right(const void *a, const void *b)
 {
     const struct pr_entity *x = *(struct pr_entity *const *)a, *y = *(struct pr_entity *const *)b;

@@ -9,6 +9,10 @@
 #include "core/source.h"
 #include "util/scan.h"
 
+#define FIRST       4 /* the first numeric field: ppid */
+#define LAST        22
+#define NUM_THREADS 20
+
 enum { PER_TICK = -1 }; /* scale by the length of a clock tick */
 
 /* Which field, by its number in proc(5), goes where: the process's own, or what it took over. */
@@ -18,15 +22,12 @@ static const struct {
     bool reaped;
     int scale;
 } rows[] = {
-    {10, METRIC_FAULTS_MINOR, false, 1},    {11, METRIC_FAULTS_MINOR, true, 1},
-    {12, METRIC_FAULTS_MAJOR, false, 1},    {13, METRIC_FAULTS_MAJOR, true, 1},
-    {14, METRIC_CPU_USER, false, PER_TICK}, {15, METRIC_CPU_SYSTEM, false, PER_TICK},
-    {16, METRIC_CPU_USER, true, PER_TICK},  {17, METRIC_CPU_SYSTEM, true, PER_TICK},
-    {20, METRIC_THREADS, false, 1},
+    {10, METRIC_FAULTS_MINOR, false, 1},     {11, METRIC_FAULTS_MINOR, true, 1},
+    {12, METRIC_FAULTS_MAJOR, false, 1},     {13, METRIC_FAULTS_MAJOR, true, 1},
+    {14, METRIC_CPU_USER, false, PER_TICK},  {15, METRIC_CPU_SYSTEM, false, PER_TICK},
+    {16, METRIC_CPU_USER, true, PER_TICK},   {17, METRIC_CPU_SYSTEM, true, PER_TICK},
+    {NUM_THREADS, METRIC_THREADS, false, 1},
 };
-
-#define FIRST 4 /* the first numeric field: ppid */
-#define LAST  22
 
 /* Numbers of the fields FIRST to LAST; false where the text is not a stat file. */
 static bool split(struct pr_scan s, struct pr_stat_line *ret, int64_t *field)
@@ -84,7 +85,9 @@ static int read_stat(const struct pr_tick *t, struct pr_entity *e)
         return (int)n;
     if (!split(pr_scan_of(t->text, (size_t)n), &line, field))
         return -EIO;
-    if (line.start != e->start) /* the pid belongs to another process by now */
+    /* The pid belongs to another process by now; or it is being reaped at this very moment, and the
+     * kernel has neither parent nor values for it any more. */
+    if (line.start != e->start || field[NUM_THREADS] == 0)
         return -ESRCH;
     take(t, e, &line, field);
     return 0;

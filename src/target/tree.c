@@ -70,7 +70,7 @@ static bool may_have_forked(struct tree *tree, const struct pr_tick *t)
 static struct candidate *next_candidate(struct tree *tree)
 {
     if (tree->candidate_count == tree->candidate_cap) {
-        size_t cap = tree->candidate_cap ? tree->candidate_cap * 2 : 64;
+        size_t cap = tree->candidate_cap ? tree->candidate_cap * 2 : 256;
         struct candidate *more = realloc(tree->candidates, cap * sizeof *more);
         if (!more)
             return NULL;
@@ -217,6 +217,9 @@ static int tree_update(struct pr_target *target, const struct pr_tick *t, struct
         tree->looked = true;
         return 0;
     }
+    if (!tree->looked) /* processes of others come and go, too: room for more than there are now */
+        for (int i = 0; i < 2; i++)
+            pr_map_reserve(i ? &tree->known : &tree->next, 1024);
     tree->look_again = false;
     int r = list_all(tree, t);
     if (r < 0)
