@@ -97,6 +97,11 @@ static void man(void)
          "not found;\n126: it could not be executed; 125: proctor failed before the job could "
          "start, or *--strict* and\nrecording went wrong. *attach*: 0; 1 where there is no such "
          "process. Wrong usage outside *run*: 2.\n");
+    puts("# SIGNALS\n\n"
+         "What the terminal sends has reached the job already. A signal that a process sends to "
+         "proctor is handed\non to the job; one that is sent to the whole process group, as "
+         "*timeout*(1) does, thus reaches the job\ntwice. When the terminal stops the job, "
+         "proctor stops, too. proctor never kills the job and does not\nend before it.\n");
     puts("# ENVIRONMENT\n\n"
          "Each option is also a variable: *PROCTOR_INTERVAL*=100ms. The job sees "
          "*PROCTOR_RUN_ID*, and\n*PROCTOR_HOME* where it is set, and no other PROCTOR\\_ "

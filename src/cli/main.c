@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command: which one, and what it says of itself. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,5 +47,9 @@ int main(int argc, char **argv)
         pr_cli_help(command);
         return 0;
     }
-    return command->main(argc - 1, argv + 1);
+    int status = command->main(argc - 1, argv + 1);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    pr_complain("%s: cannot write to standard output: %s", name, strerror(errno));
+    return status ? status : 1;
 }

@@ -195,7 +195,7 @@ static void hand_on(struct run *r)
             continue;
         }
         /* From the terminal (SI_KERNEL) it has reached the job already: same process group. */
-        if (info.ssi_code <= 0)
+        if (info.ssi_code <= 0 || sig == SIGALRM) /* an alarm set before exec is the job's */
             kill(r->spawn.pid, sig);
     }
 }

@@ -198,7 +198,8 @@ def test_the_job_may_dump_core(proctor):
 # --- PID 1 ----------------------------------------------------------------------------------------
 
 def test_as_pid_1_exits_128_and_the_signal(proctor):
-    process = as_pid_1(proctor, "-q", "--summary", proctor.summary_file, "sh", "-c", "kill -TERM $$")
+    process = as_pid_1(proctor, "-q", "--summary", proctor.summary_file, "sh", "-c",
+                       "kill -TERM $$")
     assert process.wait(60) == 128 + signal.SIGTERM
     assert proctor.summary()["exit"] == {"code": None, "signal": int(signal.SIGTERM)}
 

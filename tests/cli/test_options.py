@@ -3,6 +3,8 @@
 import json
 import re
 
+import subprocess
+
 import pytest
 
 from proctor_cli import ROOT, read_csv, said
@@ -33,7 +35,8 @@ BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "
        ("--select", "", "KEYS"), ("--select", ",", ""), ("--label", "alone", "KEY=VALUE"),
        ("--label", "=x", "KEY=VALUE"), ("--memory-total", "much", "64GiB"),
        ("--memory-total", "0", "1 byte"), ("--cpu-total", "0", "0.001"),
-       ("--cpu-total", "two", "2.5"), ("--exact", "often", "auto"), ("--dialect", "klingon", "native"),
+       ("--cpu-total", "two", "2.5"), ("--exact", "often", "auto"),
+       ("--dialect", "klingon", "native"),
        ("--peaks", "all", "interval"), ("--budget", "much", "1%"), ("--budget", "0", "0.001%"),
        ("--color", "maybe", "always"), ("--flush-timeout", "x", "2s"), ("--name", "", "NAME"),
        ("--csv", "", "FILE"), ("--summary", "", "FILE"), ("--root", "/no/such", "/no/such")]
@@ -340,3 +343,11 @@ def test_the_keys_that_others_rely_on_are_there(proctor):
     assert set(wanted) <= catalogue
     proctor.run("-q", "--csv", "a.csv", "true")
     assert len(read_csv(proctor.work / "a.csv")[0]) == 3 + len(catalogue)
+
+
+@pytest.mark.parametrize("command", [["metrics"], ["metrics", "--json"], ["config"]])
+def test_output_that_cannot_be_written_is_said(proctor, command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([proctor.path, *command], stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=60, **proctor.options({}))
+    assert done.returncode == 1 and "No space left" in done.stderr

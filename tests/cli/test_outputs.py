@@ -292,7 +292,8 @@ def test_the_summary_appears_whole(proctor):
     assert len(seen) > 50
     for text in set(seen):
         json.loads(text)
-    assert (proctor.folder / "kept").read_text() == '{"old": true}' and "schema" in proctor.summary()
+    assert (proctor.folder / "kept").read_text() == '{"old": true}'
+    assert "schema" in proctor.summary()
     assert [p.name for p in proctor.folder.glob("summary*")] == ["summary.json"]
 
 

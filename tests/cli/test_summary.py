@@ -22,7 +22,8 @@ SHAPE = {
     "exit": {"code": (int, type(None)), "signal": (int, type(None))},
     "metrics": dict,
     "accounting": {name: {"source": str, "complete": bool, "residual": OPTIONAL,
-                          "before": OPTIONAL, "note": TEXT} for name in ("cpu", "io", "memory_peak")},
+                          "before": OPTIONAL, "note": TEXT}
+                   for name in ("cpu", "io", "memory_peak")},
     "processes": {"seen": int, "never_sampled": OPTIONAL},
     "samples": {"taken": int, "late": int, "missed": int},
     "absent": list, "limits": dict, "phases": list, "matches": list, "devices": list,

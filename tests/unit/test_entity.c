@@ -116,7 +116,7 @@ static void test_many(void **state)
         assert_int_equal(set.count, 0);
         assert_int_equal(set.by_pid.count, 0);
     }
-    assert_int_equal(set.spare_count, 500);
+    assert_in_range(set.spare_count, 500, 507); /* and some that were in stock */
     assert_int_equal(set.started, 10000);
     pr_entities_done(&set);
 }
