@@ -19,6 +19,7 @@
 
 #include "cli/cli.h"
 #include "cli/outside.h"
+#include "core/job.h"
 #include "core/self.h"
 #include "target/spawn.h"
 #include "util/clock.h"

@@ -211,11 +211,6 @@ static void sample(struct pr_session *s, bool last)
     s->allowance = allowed - cost;
 }
 
-void pr_session_meet(struct pr_session *s)
-{
-    pr_tick_meet(s, pr_clock_boot());
-}
-
 void pr_session_tick(struct pr_session *s)
 {
     sample(s, false);
@@ -224,31 +219,6 @@ void pr_session_tick(struct pr_session *s)
 bool pr_session_over(const struct pr_session *s)
 {
     return s->target->ops->over(s->target, &s->set);
-}
-
-/* --- accounting for children that we waited for ------------------------------------------------
- */
-
-void pr_session_look(struct pr_session *s, pid_t pid)
-{
-    struct pr_tick t = {&s->host, pr_clock_boot(), s->text, SESSION_TEXT};
-    struct pr_entity *e = pr_entities_find(&s->set, pid);
-    if (e)
-        pr_source_read(&t, e, SOURCE_pid_stat);
-}
-
-void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss)
-{
-    struct pr_entity *e = pr_entities_find(&s->set, pid);
-    s->reaped_lately = true;
-    s->high[METRIC_MEM_RSS_PEAK] = fmax(s->high[METRIC_MEM_RSS_PEAK], maxrss);
-    if (e)
-        pr_entities_vanish(&s->set, e);
-    else { /* it lived between two samples */
-        s->set.started++;
-        s->set.exited++;
-    }
-    pr_ledger_reap(&s->ledger, e, usage);
 }
 
 /* --- ending ----------------------------------------------------------------------------------- */
@@ -293,11 +263,6 @@ void pr_session_end(struct pr_session *s)
         s->queue = NULL;
     }
     s->ended = true;
-}
-
-void pr_session_call_off(struct pr_session *s)
-{
-    s->begun = false;
 }
 
 static void free_memory(struct pr_session *s)

@@ -87,8 +87,6 @@ int pr_session_watch(struct pr_session *s, const struct pr_tree_setting *setting
 int pr_session_open(struct pr_session *s, struct proctor_error *err);
 /* Time begins: the schedule counts from here. 0 or -errno. */
 int pr_session_begin(struct pr_session *s);
-/* Finds who is there already, and reads no more than who they are. */
-void pr_session_meet(struct pr_session *s);
 /* Takes a sample; called when `timer` is readable, and whenever one is wanted. */
 void pr_session_tick(struct pr_session *s);
 /* What became due on the timer is accounted for: missed ticks are skipped and counted. */
@@ -98,12 +96,6 @@ bool pr_session_over(const struct pr_session *s);
 /* Takes the last sample and closes the outputs. Where the job has ended, counters are final in it
  * and gauges absent. */
 void pr_session_end(struct pr_session *s);
-/* A child has ended and is about to be waited for: what its stat file says last. */
-void pr_session_look(struct pr_session *s, pid_t pid);
-/* We waited for a child: its usage goes into the account. */
-void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss);
-/* The job never was: there is nothing to record. */
-void pr_session_call_off(struct pr_session *s);
 void pr_session_done(struct pr_session *s);
 /* Frees memory and nothing else: for a handle that a fork has copied. */
 void pr_session_abandon(struct pr_session *s);

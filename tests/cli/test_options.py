@@ -2,7 +2,6 @@
 """Options: all of them parse, bad values are refused with a remedy, and who wins over whom."""
 import json
 import re
-
 import subprocess
 
 import pytest

@@ -2,7 +2,7 @@
 /* A session over a tree, set up as src/lib/monitor.c does it. */
 #pragma once
 #include "tree.h"
-#include "core/session.h"
+#include "core/job.h"
 
 struct recording {
     struct pr_config config;
