@@ -29,7 +29,7 @@ test-full:
 
 install: all
 	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet >/dev/null
 
 # Documents that follow from the tables.
 docs: all

@@ -52,8 +52,12 @@ static void man_option(const struct pr_option *o)
     printf(".");
     if (o->preset)
         printf(" Default: %s.", o->preset);
-    if (o->later && !o->later_choices)
+    if (o->later_choices)
+        printf(" Not in this version: %s.", o->later_choices);
+    else if (o->later)
         printf(" Not in this version.");
+    if ((o->commands & (CMD_RUN | CMD_ATTACH)) == CMD_ATTACH)
+        printf(" Of attach only.");
     puts("\n");
 }
 
@@ -106,8 +110,9 @@ static void man(void)
          "Each option is also a variable: *PROCTOR_INTERVAL*=100ms. The job sees "
          "*PROCTOR_RUN_ID*, and\n*PROCTOR_HOME* where it is set, and no other PROCTOR\\_ "
          "variable. *NO_COLOR* is obeyed.\n\n# FILES\n\n"
-         "_$XDG_CONFIG_HOME/proctor/config_\n\tLines of the form \"interval = 100ms\". Options go "
-         "before variables, those before the file.\n");
+         "_$XDG_CONFIG_HOME/proctor/config_, else _~/.config/proctor/config_\n\tLines of the form "
+         "\"interval = 100ms\"; a \\# begins a comment. Options go before variables, those "
+         "before the file.\n");
     puts("# EXAMPLES\n\n\tproctor run make -j8\n\n\tproctor run -i 100ms --csv run.csv "
          "--summary run.json -- python train.py\n\n\tproctor attach --duration 60s 4711\n");
 }

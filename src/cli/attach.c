@@ -12,6 +12,7 @@
 
 #include "cli/cli.h"
 #include "cli/outside.h"
+#include "core/job.h"
 #include "util/clock.h"
 #include "util/fs.h"
 #include "util/scan.h"
@@ -23,7 +24,7 @@ struct attach {
     struct pr_summary_file summary;
     pid_t pid;
     int signals, ended; /* ended: readable when the process has; -1 where that cannot be had */
-    char *cmdline, *argv[ARGS_SHOWN + 1];
+    char *cmdline, *argv[ARGS_SHOWN + 1], name[COMM_MAX + 2];
 };
 
 static bool parse_pid(const char *text, pid_t *ret)
@@ -46,7 +47,12 @@ static void read_command(struct attach *a)
         return;
     for (char *p = a->cmdline; p < a->cmdline + len && count < ARGS_SHOWN; p += strlen(p) + 1)
         a->argv[count++] = p;
+    if (!count && a->monitor->session.set.count) { /* a kernel thread has none */
+        snprintf(a->name, sizeof a->name, "[%s]", a->monitor->session.set.items[0]->comm);
+        a->argv[0] = a->name;
+    }
     a->monitor->facts.argv = a->argv;
+    a->monitor->facts.pid = a->pid;
 }
 
 static int prepare(struct attach *a, struct proctor_error *err)
@@ -77,6 +83,7 @@ static int prepare(struct attach *a, struct proctor_error *err)
         return r;
     if (!m->session.host.foreign)
         a->ended = (int)syscall(SYS_pidfd_open, a->pid, 0);
+    pr_session_meet(&m->session);
     read_command(a);
     return 0;
 }
@@ -141,11 +148,11 @@ int pr_main_attach(int argc, char **argv)
         return status;
     status = EXIT_USAGE;
     if (!argv[first])
-        pr_complain("attach: whom? proctor attach [OPTIONS] PID");
+        pr_complain("attach: a PID is missing: proctor attach [OPTIONS] PID");
     else if (argv[first + 1])
         pr_complain("attach: '%s' is too much: it takes one PID", argv[first + 1]);
     else if (!parse_pid(argv[first], &a.pid))
-        pr_complain("attach: '%s' is not a process id", argv[first]);
+        pr_complain("attach: '%s' is not a process id; `pgrep -f` finds one", argv[first]);
     else
         status = record(&a);
     proctor_monitor_free(a.monitor);

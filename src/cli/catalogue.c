@@ -2,6 +2,7 @@
 /* `proctor metrics` and `proctor config`: what there is, and what is set. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "util/json.h"
@@ -86,13 +87,12 @@ int pr_main_config(int argc, char **argv)
         pr_config_done(&c);
         return status;
     }
-    if (pr_config_environment(&c, CMD_RUN | CMD_ATTACH | CMD_SYSTEM, &err) < 0) {
+    /* What is wrong is said, and what is right is shown all the same. */
+    bool good = pr_config_environment(&c, CMD_RUN | CMD_ATTACH | CMD_SYSTEM, &err) == 0;
+    if (!good)
         pr_complain("config: %s", err.message);
-        pr_config_done(&c);
-        return EXIT_USAGE;
-    }
     if (pr_config_path(path, sizeof path))
-        printf("# config file: %s\n", path);
+        printf("# config file: %s%s\n", path, access(path, F_OK) < 0 ? " (not there)" : "");
     for (int id = 0; id < OPTION_COUNT; id++) {
         const struct pr_option *o = &pr_options[id];
         if (!(o->commands & (CMD_RUN | CMD_ATTACH | CMD_SYSTEM)))
@@ -102,5 +102,5 @@ int pr_main_config(int argc, char **argv)
                pr_origin_name((enum pr_origin)c.origin[id]));
     }
     pr_config_done(&c);
-    return 0;
+    return good ? 0 : EXIT_USAGE;
 }

@@ -33,7 +33,10 @@ int main(int argc, char **argv)
         name = argv[2];
     const struct pr_command *command = pr_command_find(name);
     if (!command) {
-        if (*name)
+        if (*name == '-')
+            pr_complain("there is no option '%s' before the command; `proctor --help` has more",
+                        name);
+        else if (*name)
             pr_complain("there is no command '%s'; `proctor --help` lists them", name);
         else
             pr_complain("a command is missing; `proctor --help` lists them");

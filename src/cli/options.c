@@ -31,7 +31,14 @@ static bool apply(struct line *l, enum pr_option_id id, const char *written, con
     struct proctor_error err;
     const struct pr_option *o = id == OPTION_COUNT ? NULL : &pr_options[id];
     const char *command = l->command->name;
-    if (!o || !(o->commands & l->command->bit)) {
+    if (o && !(o->commands & l->command->bit)) {
+        pr_complain("%s: %s is not an option of %s, but of %s", command, written, command,
+                    o->commands & CMD_ATTACH    ? "attach"
+                    : o->commands & CMD_METRICS ? "metrics"
+                                                : "run");
+        return false;
+    }
+    if (!o) {
         pr_complain("%s: there is no option %s; `proctor %s --help` lists them", command, written,
                     command);
         return false;
@@ -147,6 +154,11 @@ static void wrapped(const char *text, int indent, int width)
     putchar('\n');
 }
 
+static bool is_later(const struct pr_option *o)
+{
+    return o->later && (!o->later_choices || strcmp(o->choices, o->later_choices) == 0);
+}
+
 static void help_option(const struct pr_option *o)
 {
     char left[64];
@@ -157,24 +169,37 @@ static void help_option(const struct pr_option *o)
     printf("%-30s", left);
     if (strlen(left) >= 30)
         printf("\n%30s", "");
-    char text[512];
-    snprintf(text, sizeof text, "%s%s%s%s%s", o->help, o->preset ? " [" : "",
-             o->preset ? o->preset : "", o->preset ? "]" : "",
-             o->later && !o->later_choices ? " (not in this version)" : "");
+    char text[768];
+    n = snprintf(text, sizeof text, "%s", o->help);
+    if (o->preset)
+        n += snprintf(text + n, sizeof text - (size_t)n, " [%s]", o->preset);
+    if (o->later_choices)
+        snprintf(text + n, sizeof text - (size_t)n, " (not in this version: %s)", o->later_choices);
     wrapped(text, 30, 100);
+}
+
+static void help_later(unsigned bit)
+{
+    char text[1024] = "Not in this version:";
+    for (int id = 0; id < OPTION_COUNT; id++)
+        if ((pr_options[id].commands & bit) && is_later(&pr_options[id]))
+            snprintf(text + strlen(text), sizeof text - strlen(text), " --%s", pr_options[id].name);
+    puts("");
+    wrapped(text, 0, 100);
 }
 
 void pr_cli_help(const struct pr_command *command)
 {
-    printf("usage: proctor %s %s\n\n", command->name, command->args);
-    printf("  ");
+    printf("usage: proctor %s%s%s\n\n  ", command->name, *command->args ? " " : "", command->args);
     wrapped(command->help, 2, 100);
     if (command->bit)
         puts("");
     for (int id = 0; id < OPTION_COUNT; id++)
-        if (pr_options[id].commands & command->bit)
+        if ((pr_options[id].commands & command->bit) && !is_later(&pr_options[id]))
             help_option(&pr_options[id]);
-    if (command->bit & (CMD_RUN | CMD_ATTACH))
-        puts("\nAn option is also a PROCTOR_ variable (PROCTOR_INTERVAL=100ms) and a line in the "
-             "config\nfile (interval = 100ms); `proctor config` shows what is in force.");
+    if (!(command->bit & (CMD_RUN | CMD_ATTACH)))
+        return;
+    help_later(command->bit);
+    puts("\nAn option is also a PROCTOR_ variable (PROCTOR_INTERVAL=100ms) and a line in the "
+         "config\nfile (interval = 100ms); `proctor config` shows what is in force.");
 }

@@ -128,11 +128,26 @@ static bool wants_color(const struct pr_config *c)
     return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(STDERR_FILENO);
 }
 
+/* One line for each reason. */
 static void list_absent(struct proctor_monitor *m)
 {
-    for (int id = 0; id < METRIC_COUNT; id++)
-        if (pr_selected(&m->session.select, id) && m->session.reason[id][0])
-            pr_complain("%s: %s", pr_metrics[id].key, m->session.reason[id]);
+    const struct pr_session *s = &m->session;
+    bool said[METRIC_COUNT] = {0};
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        struct pr_buf keys = {0};
+        const char *reason = pr_summary_reason(s, (enum pr_metric_id)id);
+        for (int other = id; other < METRIC_COUNT; other++) {
+            enum pr_metric_id key = (enum pr_metric_id)other;
+            if (said[other] || !pr_selected(&s->select, other) || pr_summary_known(s, key) ||
+                strcmp(reason, pr_summary_reason(s, key)) != 0)
+                continue;
+            said[other] = true;
+            pr_buf_printf(&keys, "%s%s", keys.len ? ", " : "", pr_metrics[other].key);
+        }
+        if (keys.len)
+            pr_complain("absent: %s: %s", pr_buf_text(&keys), reason);
+        pr_buf_done(&keys);
+    }
 }
 
 void pr_finish(struct proctor_monitor *m, struct pr_summary_file *f)

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -238,11 +239,22 @@ static void watch(struct run *r)
     s->gone = true;
 }
 
+static const char *exec_reason(const char *command, int code)
+{
+    struct stat st;
+    if (code == ENOENT && !strchr(command, '/'))
+        return "not found in PATH";
+    if (code == EACCES && stat(command, &st) == 0 && S_ISDIR(st.st_mode))
+        return "is a directory";
+    return strerror(code);
+}
+
 static int exec_failed(struct run *r, int code)
 {
     pr_summary_file_cancel(&r->summary);
     pr_session_call_off(&r->monitor->session);
-    pr_complain("run: cannot start '%s': %s", r->spawn.argv[0], strerror(code));
+    pr_complain("run: cannot start '%s': %s", r->spawn.argv[0],
+                exec_reason(r->spawn.argv[0], code));
     return code == ENOENT || code == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
@@ -253,6 +265,7 @@ static int prepare(struct run *r, struct proctor_error *err)
     m->facts.way = subreaper ? WAY_RUN : WAY_RUN_NO_SUBREAPER;
     m->tree = (struct pr_tree_setting){.root = r->spawn.pid,
                                        .fresh = true,
+                                       .held = true,
                                        .self = getpid(),
                                        .adopter = getpid(),
                                        .strangers = r->outside.children,

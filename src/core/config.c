@@ -267,25 +267,39 @@ static char *trimmed(char *start, char *end)
     return start;
 }
 
+static char *unquoted(char *value)
+{
+    size_t n = strlen(value);
+    if (n < 2 || value[0] != '"' || value[n - 1] != '"')
+        return value;
+    value[n - 1] = '\0';
+    return value + 1;
+}
+
 /* One line "name = value"; comments and empty lines are fine. */
 static int apply_line(struct pr_config *c, unsigned command, char *line, char *end,
                       const char *what, struct proctor_error *err)
 {
+    for (char *p = line; p < end; p++) /* a comment begins the line, or stands behind a blank */
+        if (*p == '#' && (p == line || p[-1] == ' ' || p[-1] == '\t'))
+            end = p;
     line = trimmed(line, end);
-    if (!*line || *line == '#')
+    if (!*line)
         return 0;
     char *equals = strchr(line, '=');
     if (!equals)
         return pr_error(err, EINVAL, "%s: '%.60s' is not NAME = VALUE", what, line);
-    char *value = trimmed(equals + 1, line + strlen(line));
-    char *name = trimmed(line, equals);
+    char *value = unquoted(trimmed(equals + 1, line + strlen(line)));
+    char *name = trimmed(line, equals), named[160];
     enum pr_option_id id = pr_option_find(name);
     if (id == OPTION_COUNT)
-        return pr_error(err, EINVAL, "%s: there is no option '%.60s'; `proctor config` lists them",
-                        what, name);
+        return pr_error(err, EINVAL,
+                        "%s: there is no option '%.60s'; `proctor run --help` lists them", what,
+                        name);
     if (!(pr_options[id].commands & command))
         return 0;
-    return pr_config_set(c, id, value, ORIGIN_FILE, what, err);
+    snprintf(named, sizeof named, "%.100s: %s", what, name);
+    return pr_config_set(c, id, value, ORIGIN_FILE, named, err);
 }
 
 static int apply_file(struct pr_config *c, unsigned command, struct proctor_error *err)

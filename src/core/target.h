@@ -20,6 +20,7 @@ struct pr_tree_setting {
     pid_t root;
     bool alone;     /* without children */
     bool fresh;     /* we have just started it: all it uses counts from its birth */
+    bool held;      /* and it has not begun: nobody else can be of the job yet */
     bool wait_tree; /* not over before all members are gone */
     pid_t self;     /* never a member */
     pid_t adopter;  /* whose new children belong to the job (ourselves as subreaper), else 0 */

@@ -61,11 +61,6 @@ static bool borrows_memory(const struct pr_session *s, struct pr_entity *e)
     return !e->own_mm;
 }
 
-static bool is_gauge(int id)
-{
-    return pr_metrics[id].kind != KIND_COUNTER;
-}
-
 /* Who it is, and its I/O just before: a child that is waited for in between must not be in the I/O
  * of its parent and still wait for a receipt. What was read of another process does not stay. */
 static int read_identity(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
@@ -86,21 +81,33 @@ static int read_identity(struct pr_session *s, const struct pr_tick *t, struct p
     return r;
 }
 
+/* There are no gauges of the dead, nor any once the job has ended; high-water marks of those who
+ * are left are still wanted. */
+static void blank_gauges(struct pr_entity *e)
+{
+    for (int id = 0; id < METRIC_COUNT; id++)
+        if (pr_metrics[id].kind != KIND_COUNTER &&
+            (pr_metrics[id].kind != KIND_HIGH_WATER || pr_entity_is_dead(e)))
+            e->value[id] = NAN;
+}
+
+static bool is_wanted(const struct pr_session *s, const struct pr_entity *e, int id)
+{
+    bool apart = id == SOURCE_pid_stat || id == SOURCE_pid_io || pr_sources[id]->can_wait;
+    if (apart || !(s->select.reads & pr_sources[id]->gives) || pr_entity_is_dead(e))
+        return false;
+    return !s->gone || id == SOURCE_pid_clock || id == SOURCE_pid_status;
+}
+
 static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
 {
     if (read_identity(s, t, e) < 0)
         return;
-    bool no_gauges = s->gone || pr_entity_is_dead(e);
-    for (int id = 0; id < METRIC_COUNT && no_gauges; id++)
-        if (is_gauge(id))
-            e->value[id] = NAN;
-    for (int id = 0; id < SOURCE_COUNT; id++) {
-        bool wanted = s->select.reads & pr_sources[id]->gives;
-        bool done = id == SOURCE_pid_stat || id == SOURCE_pid_io || pr_sources[id]->can_wait;
-        bool possible = !no_gauges || (id == SOURCE_pid_clock && !pr_entity_is_dead(e));
-        if (wanted && !done && possible)
+    for (int id = 0; id < SOURCE_COUNT; id++)
+        if (is_wanted(s, e, id))
             read_source(s, t, e, id);
-    }
+    if (s->gone || pr_entity_is_dead(e))
+        blank_gauges(e);
     e->no_mm = borrows_memory(s, e);
     s->children_ignored |= e->ignores_children;
 }
@@ -233,6 +240,9 @@ static void mark_bounds(struct pr_session *s, bool last)
     mark[METRIC_PROCS_STARTED] = mark[METRIC_PROCS_EXITED] = MARK_LOWER_BOUND;
     if (!last || !all_reaped(s))
         mark[METRIC_CTX_VOLUNTARY] = mark[METRIC_CTX_INVOLUNTARY] = MARK_LOWER_BOUND;
+    for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
+        if (s->io_unreadable && !(last && s->reaping))
+            mark[id] = MARK_LOWER_BOUND;
     mark[METRIC_ENERGY] = MARK_CPU_SHARE;
 }
 

@@ -2,15 +2,42 @@
 /* How the totals were obtained, in words that both renderings share. */
 #include "report/summary.h"
 
+#include <math.h>
+
 const char *pr_summary_source(const struct pr_facts *facts)
 {
     static const char *const sources[] = {
-        [WAY_RUN] = "rusage of every process, reaped by its parent or by proctor",
+        [WAY_RUN] = "rusage: the kernel's account of every process at its end",
         [WAY_RUN_NO_SUBREAPER] = "rusage of the job and of what it reaped",
         [WAY_ATTACH] = "samples: living members and what they have reaped",
         [WAY_ATTACH_ALONE] = "samples of one process",
     };
     return sources[facts->way];
+}
+
+const char *pr_summary_io_source(const struct pr_facts *facts)
+{
+    return facts->way <= WAY_RUN_NO_SUBREAPER
+               ? "/proc/PID/io of living processes; what the reaped ones left in proctor's own"
+               : "/proc/PID/io of living processes, with what they have reaped";
+}
+
+bool pr_summary_known(const struct pr_session *s, enum pr_metric_id id)
+{
+    return s->stats.metric[id].known > 0 || !isnan(pr_stats_peak(&s->stats, id));
+}
+
+const char *pr_summary_reason(const struct pr_session *s, enum pr_metric_id id)
+{
+    if (pr_metric_is_derived(id) && !pr_summary_known(s, pr_metrics[id].of))
+        return pr_summary_reason(s, pr_metrics[id].of);
+    if (s->reason[id][0])
+        return s->reason[id];
+    if (pr_metrics[id].needs & READ_LATER)
+        return "this version has no source for it";
+    if (id == METRIC_ENERGY)
+        return s->energy.reason;
+    return s->gone ? "the job ended before it could be read" : "there was no time to read it";
 }
 
 bool pr_summary_complete(const struct pr_session *s, const struct pr_facts *facts)
@@ -21,23 +48,24 @@ bool pr_summary_complete(const struct pr_session *s, const struct pr_facts *fact
 
 void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, struct pr_buf *out)
 {
-    const char *join = "";
-    if (s->ledger.unabsorbed) {
-        pr_buf_printf(out,
-                      "nobody in the job waited for %lu of its processes: they count as they were "
-                      "last sampled",
-                      s->ledger.unabsorbed);
-        join = "; ";
+    const struct {
+        bool holds;
+        unsigned long count; /* for the %lu in the text, where there is one */
+        const char *text;
+    } notes[] = {
+        {s->left_count > 0, s->left_count, "%lu left running, counted until the job's end"},
+        {s->ledger.unabsorbed > 0, s->ledger.unabsorbed,
+         "nobody in the job waited for %lu of its processes: they count as they were last sampled"},
+        {s->children_ignored, 0, "a process ignores SIGCHLD: how its children ended is not known"},
+        {facts->way == WAY_RUN_NO_SUBREAPER || facts->way == WAY_ATTACH, 0,
+         "orphans that lived between two samples are not seen"},
+        {facts->way >= WAY_ATTACH && s->gone, 0,
+         "what was used after the last sample is not in it"},
+    };
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+        if (!notes[i].holds)
+            continue;
+        pr_buf_str(out, out->len ? "; " : "");
+        pr_buf_printf(out, notes[i].text, notes[i].count);
     }
-    if (s->children_ignored) {
-        pr_buf_printf(out, "%sa process ignores SIGCHLD: how its children ended is not known",
-                      join);
-        join = "; ";
-    }
-    if (facts->way == WAY_RUN_NO_SUBREAPER || facts->way == WAY_ATTACH) {
-        pr_buf_printf(out, "%sorphans that lived between two samples are not seen", join);
-        join = "; ";
-    }
-    if (facts->way >= WAY_ATTACH && s->gone)
-        pr_buf_printf(out, "%swhat was used after the last sample is not in it", join);
 }

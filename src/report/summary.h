@@ -9,6 +9,7 @@ enum pr_way { WAY_RUN, WAY_RUN_NO_SUBREAPER, WAY_ATTACH, WAY_ATTACH_ALONE };
 struct pr_facts {
     enum pr_way way;
     char **argv;                /* NULL-terminated; borrowed */
+    pid_t pid;                  /* of whom we attached to, else 0 */
     int exit_code, exit_signal; /* -1 where there is none */
 };
 
@@ -17,8 +18,13 @@ void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_f
 void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts,
                      bool color, bool bars);
 
+/* Was it measured at all? */
+bool pr_summary_known(const struct pr_session *s, enum pr_metric_id id);
+/* Why not? */
+const char *pr_summary_reason(const struct pr_session *s, enum pr_metric_id id);
 /* How CPU and I/O totals were obtained, and whether anything may be missing. */
 const char *pr_summary_source(const struct pr_facts *facts);
+const char *pr_summary_io_source(const struct pr_facts *facts);
 bool pr_summary_complete(const struct pr_session *s, const struct pr_facts *facts);
 /* What is missing, in words, into text; "" where nothing is known to be. */
 void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, struct pr_buf *out);

@@ -107,40 +107,24 @@ static void put_metric(struct pr_json *j, const struct pr_stats *s, enum pr_metr
     pr_json_close(j, '}');
 }
 
-static bool is_known(const struct pr_stats *s, enum pr_metric_id id)
-{
-    return s->metric[id].known > 0 || !isnan(pr_stats_peak(s, id));
-}
-
 static void put_metrics(struct pr_json *j, const struct pr_session *s)
 {
     open(j, "metrics", '{');
     for (int id = 0; id < METRIC_COUNT; id++)
-        if (pr_selected(&s->select, id) && is_known(&s->stats, (enum pr_metric_id)id))
+        if (pr_selected(&s->select, id) && pr_summary_known(s, (enum pr_metric_id)id))
             put_metric(j, &s->stats, (enum pr_metric_id)id);
     pr_json_close(j, '}');
-}
-
-static const char *reason_of(const struct pr_session *s, int id)
-{
-    if (s->reason[id][0])
-        return s->reason[id];
-    if (pr_metrics[id].needs & READ_LATER)
-        return "this version has no source for it";
-    if (id == METRIC_ENERGY)
-        return s->energy.reason;
-    return "the job ended before it could be read";
 }
 
 static void put_absent(struct pr_json *j, const struct pr_session *s)
 {
     open(j, "absent", '[');
     for (int id = 0; id < METRIC_COUNT; id++) {
-        if (!pr_selected(&s->select, id) || is_known(&s->stats, (enum pr_metric_id)id))
+        if (!pr_selected(&s->select, id) || pr_summary_known(s, (enum pr_metric_id)id))
             continue;
         pr_json_open(j, '{');
         text(j, "metric", pr_metrics[id].key);
-        text(j, "reason", reason_of(s, id));
+        text(j, "reason", pr_summary_reason(s, (enum pr_metric_id)id));
         pr_json_close(j, '}');
     }
     pr_json_close(j, ']');
@@ -173,7 +157,7 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
                       note.len ? "; " : "", s->io_unreadable);
     /* What was reaped brought its I/O with it, readable or not. */
     bool io_complete = complete && (facts->way == WAY_RUN || !s->io_unreadable);
-    put_account(j, "io", pr_summary_source(facts), io_complete,
+    put_account(j, "io", pr_summary_io_source(facts), io_complete,
                 before[METRIC_IO_READ] + before[METRIC_IO_WRITE], pr_buf_text(&note));
     put_account(
         j, "memory_peak", "VmHWM of living processes, rusage of reaped ones, sampled sums", one,

@@ -53,12 +53,21 @@ static void curve(struct page *p, const struct pr_spark *k, const char *code)
     paint(p, "0");
 }
 
+/* As one would type it: blanks inside an argument do not look like several. */
+static void argument(struct pr_buf *line, const char *text)
+{
+    bool quote = !*text || strpbrk(text, " \t\n\"'\\$&|;<>()*?");
+    pr_buf_str(line, quote ? "'" : "");
+    pr_text_safe(line, text);
+    pr_buf_str(line, quote ? "'" : "");
+}
+
 static void command(struct page *p)
 {
     struct pr_buf line = {0};
     for (char **arg = p->facts->argv; arg && *arg; arg++) {
         pr_buf_str(&line, arg == p->facts->argv ? "" : " ");
-        pr_text_safe(&line, *arg);
+        argument(&line, *arg);
     }
     const char *text = pr_buf_text(&line);
     size_t shown = strlen(text);
@@ -67,6 +76,8 @@ static void command(struct page *p)
         while (shown && ((unsigned char)text[shown] & 0xc0) == 0x80)
             shown--; /* not in the middle of a character */
     }
+    if (p->facts->pid)
+        pr_buf_printf(p->out, "%d ", (int)p->facts->pid);
     pr_buf_printf(p->out, "%.*s%s", (int)shown, text, text[shown] ? "..." : "");
     pr_buf_done(&line);
 }
@@ -107,16 +118,25 @@ static void cpu_line(struct page *p)
         return;
     label(p, "CPU");
     human(p, total, UNIT_SECONDS);
-    if (!isnan(pr_stats_total(st, METRIC_CPU_USER))) {
+    double user = pr_stats_total(st, METRIC_CPU_USER),
+           both = user + pr_stats_total(st, METRIC_CPU_SYSTEM);
+    if (both > 0) { /* the split comes in ticks: its proportion says more than its sum */
         pr_buf_str(p->out, " (user ");
-        human(p, pr_stats_total(st, METRIC_CPU_USER), UNIT_SECONDS);
+        human(p, total * user / both, UNIT_SECONDS);
         pr_buf_str(p->out, ", system ");
-        human(p, pr_stats_total(st, METRIC_CPU_SYSTEM), UNIT_SECONDS);
+        human(p, total * (1 - user / both), UNIT_SECONDS);
         pr_buf_str(p->out, ")");
     }
     double mean = total / st->seconds, limit = p->s->limits.total[LIMIT_CPU];
     /* CPU times arrive in steps, so a short interval can seem to have more than there is. */
-    double peak = fmin(st->metric[METRIC_CPU_USAGE].max, fmax(mean, limit));
+    double peak = st->metric[METRIC_CPU_USAGE].max;
+    if (peak > limit && limit >= mean)
+        peak = limit;
+    if (p->s->ledger.before[METRIC_CPU_TIME] > 0) {
+        pr_buf_str(p->out, ", ");
+        human(p, p->s->ledger.before[METRIC_CPU_TIME], UNIT_SECONDS);
+        pr_buf_str(p->out, " before that");
+    }
     pr_buf_str(p->out, "; mean ");
     human(p, mean, UNIT_CORES);
     if (peak > mean) {
@@ -131,51 +151,48 @@ static void cpu_line(struct page *p)
 
 static void share_of_limit(struct page *p, double v)
 {
-    double limit = p->s->limits.total[LIMIT_MEMORY];
+    double limit = p->s->limits.total[LIMIT_MEMORY], percent = v / limit * 100;
     if (!(limit > 0))
         return;
-    pr_buf_str(p->out, "; ");
-    pr_units_fixed(p->out, v / limit * 100, v / limit < 0.1 ? 1 : 0);
+    pr_buf_str(p->out, percent < 0.1 ? "; <0.1" : "; ");
+    if (percent >= 0.1)
+        pr_units_fixed(p->out, percent, percent < 10 ? 1 : 0);
     pr_buf_str(p->out, " % of ");
     human(p, limit, UNIT_BYTES);
 }
 
-/* Is this peak worth a place in the line? */
-static bool tells_something(const struct pr_stats *st, enum pr_metric_id id)
+static void figure(struct page *p, const char *before, double v, const char *name)
 {
-    const struct pr_stat *v = &st->metric[id], *rss = &st->metric[METRIC_MEM_RSS];
-    if (id == METRIC_MEM_PSS) /* not if the budget let it be read only now and then */
-        return v->known * 2 > rss->known;
-    if (id == METRIC_MEM_RSS_PEAK)
-        return !(v->max <= rss->max);
-    return v->known > 0;
+    pr_buf_str(p->out, before);
+    human(p, v, UNIT_BYTES);
+    pr_buf_str(p->out, name);
 }
 
+/* The largest that is known comes first. A sum of RSS counts shared pages again and again: it
+ * stands behind PSS, unless the budget let that be read only now and then. */
 static void memory_line(struct page *p)
 {
-    const struct pr_stats *st = &p->s->stats;
-    static const struct {
-        enum pr_metric_id id;
-        const char *name;
-    } rows[] = {
-        {METRIC_MEM_PSS, "PSS"}, {METRIC_MEM_RSS, "RSS"}, {METRIC_MEM_RSS_PEAK, "kernel mark"}};
-    double most = NAN;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        double peak = st->metric[rows[i].id].max;
-        if (isnan(peak) || !tells_something(st, rows[i].id))
-            continue;
-        if (isnan(most))
-            label(p, "memory");
-        pr_buf_str(p->out, isnan(most) ? "peak " : ", ");
-        human(p, peak, UNIT_BYTES);
-        pr_buf_printf(p->out, " %s", rows[i].name);
-        if (isnan(most) || rows[i].id == METRIC_MEM_RSS_PEAK)
-            most = fmax(most, peak); /* a sum of RSS counts shared pages again and again */
-    }
-    if (isnan(most))
+    const struct pr_stat *v = p->s->stats.metric;
+    double mark = v[METRIC_MEM_RSS_PEAK].max, rss = v[METRIC_MEM_RSS].max;
+    double pss =
+        v[METRIC_MEM_PSS].known * 2 > v[METRIC_MEM_RSS].known ? v[METRIC_MEM_PSS].max : NAN;
+    bool marked = !isnan(mark) && !(mark <= rss);
+    if (isnan(pss) && isnan(rss) && !marked)
         return;
-    share_of_limit(p, most);
-    curve(p, &st->memory, "35");
+    label(p, "memory");
+    const char *next = "peak ";
+    if (marked) {
+        figure(p, "peak ", mark, " in one process");
+        next = "; sampled: ";
+    }
+    if (!isnan(pss)) {
+        figure(p, next, pss, " PSS");
+        next = ", ";
+    }
+    if (!isnan(rss))
+        figure(p, next, rss, " RSS");
+    share_of_limit(p, marked ? mark : isnan(pss) ? rss : pss);
+    curve(p, &p->s->stats.memory, "35");
     pr_buf_char(p->out, '\n');
 }
 
@@ -185,6 +202,8 @@ static void io_line(struct page *p)
     if (isnan(pr_stats_total(st, METRIC_IO_READ)))
         return;
     label(p, "I/O");
+    if (p->s->io_unreadable && p->facts->way >= WAY_ATTACH)
+        pr_buf_printf(p->out, "not readable of %lu processes, the others: ", p->s->io_unreadable);
     pr_buf_str(p->out, "storage: ");
     human(p, pr_stats_total(st, METRIC_IO_READ), UNIT_BYTES);
     pr_buf_str(p->out, " read, ");
@@ -205,9 +224,11 @@ static void process_line(struct page *p)
     const struct pr_stats *st = &p->s->stats;
     double most = st->metric[METRIC_PROCS].max, threads = st->metric[METRIC_THREADS].max;
     label(p, "procs");
-    pr_buf_printf(p->out, "at least %lu", (unsigned long)p->s->set.started);
+    /* Who reaps children may have had some that we never saw. */
+    pr_buf_printf(p->out, "%s%lu seen", p->s->ledger.absorbed ? "at least " : "",
+                  (unsigned long)p->s->set.started);
     if (most > 0)
-        pr_buf_printf(p->out, ", at most %.0f at once", most);
+        pr_buf_printf(p->out, ", most at once %.0f", most);
     if (threads > 0)
         pr_buf_printf(p->out, " with %.0f thread%s", threads, threads > 1 ? "s" : "");
     if (p->s->left_count) {

@@ -17,6 +17,7 @@ int pr_outfile_open(struct pr_outfile *f, char *path, const char *option, struct
 {
     int fd = path ? pr_output_open(path) : -ENOMEM;
     *f = (struct pr_outfile){.fd = fd, .path = path, .events = events, .unread = fd == -ENXIO};
+    f->name = path && strcmp(path, "-") == 0 ? "standard output" : path;
     if (fd >= 0 || f->unread)
         return 0;
     pr_error(err, -fd, "%s: %s: '%s'", option, strerror(-fd), path ? path : "");
@@ -44,7 +45,7 @@ static void complain(struct pr_outfile *f, int code)
 {
     bool full = code == -ENOSPC || code == -EDQUOT;
     if (!full || !f->said_full)
-        pr_event_problem(f->events, f->at, "%s: %s; %s", f->path, strerror(-code),
+        pr_event_problem(f->events, f->at, "%s: %s; %s", f->name, strerror(-code),
                          full ? "rows are kept back until there is room"
                               : "no more rows are written there");
     f->said_full |= full;
@@ -79,10 +80,10 @@ void pr_outfile_close(struct pr_outfile *f)
         pr_outfile_end(f);
     if (f->unread)
         pr_event_problem(f->events, f->at, "%s: nobody reads this fifo; its rows are lost",
-                         f->path);
+                         f->name);
     else if (!f->dead && (f->out.len || f->lost))
         pr_event_problem(f->events, f->at, "%s: its last rows are lost: there was no room",
-                         f->path);
+                         f->name);
     if (f->fd >= 0)
         close(f->fd);
     pr_buf_done(&f->out);

@@ -86,8 +86,9 @@ static void list_entry(struct tree *tree, const struct pr_tick *t, const struct 
     uint64_t pid, inode;
     if (!pr_scan_u64(&s, &pid) || s.p != s.end || pid == 0 || pid > INT32_MAX)
         return;
-    if (pr_map_get(&tree->known, pid, &inode) && inode == entry->d_ino) {
-        pr_map_set(&tree->next, pid, inode);
+    bool before_us = tree->setting.held && !tree->looked && (pid_t)pid != tree->root.pid;
+    if (before_us || (pr_map_get(&tree->known, pid, &inode) && inode == entry->d_ino)) {
+        pr_map_set(&tree->next, pid, entry->d_ino);
         return;
     }
     struct candidate *c = next_candidate(tree);

@@ -97,6 +97,8 @@ static void human_bytes(struct pr_buf *out, double v)
 
 static void human_seconds(struct pr_buf *out, double v)
 {
+    if (v < 5e-6)
+        v = 0; /* 0.00 ms would not say more */
     if (v < 99.95) {
         bool milli = v < 0.9995 && v > 0;
         significant(out, milli ? v * 1e3 : v);

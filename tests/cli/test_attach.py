@@ -66,7 +66,7 @@ def test_int_and_term_end_it_with_a_summary(proctor, sig):
     process = attached(proctor, "-i", "20ms", job.pid)
     os.kill(process.pid, sig)
     status, _, err = finish(process)
-    assert status == 0 and "proctor: sleep 77" in err
+    assert status == 0 and "sleep 77" in err
     assert is_alive(job.pid)  # the signal is not handed on
     rows = read_csv(proctor.work / "a.csv")
     assert len(rows) == proctor.summary()["samples"]["taken"]

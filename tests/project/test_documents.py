@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the repository says about itself is true."""
+import html
 import re
 import subprocess
 import sys
@@ -46,3 +47,15 @@ def test_readme_examples_run(root, build, clean_env, tmp_path):
     for line in lines:
         done = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, (line, done.stderr)
+
+
+def test_the_picture_shows_what_is_printed(root, build, clean_env, tmp_path):
+    """Its figures are of another run; its words are those of this version."""
+    job = ["-i", "100ms", build / "demo_job"]
+    text = subprocess.run([build / "proctor", "run", *job], cwd=tmp_path, env={**clean_env, "LANG": "C.UTF-8"},
+                          check=True, capture_output=True, text=True).stderr
+    picture = re.sub(r"<[^>]*>", "", (root / "doc/demo.svg").read_text())
+    words = set(re.findall(r"[A-Za-z/]{3,}", html.unescape(picture)))
+    for line in text.splitlines()[1:]:
+        missing = set(re.findall(r"[A-Za-z/]{3,}", line)) - words - {"over", "the", "budget", "missed"}
+        assert not missing, f"{line}: draw doc/demo.svg again (tools/terminal-svg)"

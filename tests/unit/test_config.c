@@ -311,7 +311,7 @@ static void test_config_file_errors_name_file_and_line(void **state)
     assert_int_equal(pr_config_environment(&c, CMD_RUN, &err), -EINVAL);
     assert_contains(err.message, "/proctor/config:1");
     assert_contains(err.message, "intervall");
-    assert_contains(err.message, "proctor config");
+    assert_contains(err.message, "proctor run --help");
     config_file("\n\ninterval = soon\n");
     assert_int_equal(pr_config_environment(&c, CMD_RUN, &err), -EINVAL);
     assert_contains(err.message, "/proctor/config:3");
