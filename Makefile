@@ -12,7 +12,7 @@ all: $(BUILD)/build.ninja
 
 $(BUILD)/build.ninja: meson.build
 	@tools/install-deps build
-	@test -f $@ && touch $@ || meson setup $(BUILD) --prefix $(PREFIX) >/dev/null
+	@test -f $@ && touch $@ || meson setup $(BUILD) --prefix "$(PREFIX)" >/dev/null
 
 demo: all
 	@$(BUILD)/proctor run -i 100ms --csv $(BUILD)/demo.csv --summary $(BUILD)/demo.json -- $(BUILD)/demo_job
@@ -28,8 +28,8 @@ test-full:
 	@$(PYTHON) tools/run_tests.py --full
 
 install: all
-	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet >/dev/null
+	@meson configure $(BUILD) -Dprefix="$(PREFIX)" >/dev/null
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet >/dev/null
 
 # Documents that follow from the tables.
 docs: all

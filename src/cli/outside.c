@@ -119,19 +119,14 @@ int pr_outside_raise_limit(void)
 int pr_outside_check_root(const struct pr_host *host, pid_t pid, struct proctor_error *err)
 {
     char path[32], text[1024];
-    struct pr_stat_line here, there;
-    if (!host->foreign)
+    struct pr_stat_line line;
+    snprintf(path, sizeof path, "%d/stat", (int)pid);
+    ssize_t n = pr_fs_read(host->proc, path, text, sizeof text);
+    if (n > 0 && pr_stat_line_parse(text, (size_t)n, &line) && line.ppid == getpid())
         return 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    ssize_t n = pr_fs_read(AT_FDCWD, path, text, sizeof text);
-    bool same = n > 0 && pr_stat_line_parse(text, (size_t)n, &here);
-    n = pr_fs_read(host->proc, path + strlen("/proc/"), text, sizeof text);
-    same =
-        same && n > 0 && pr_stat_line_parse(text, (size_t)n, &there) && here.start == there.start;
-    return same ? 0
-                : pr_error(err, EINVAL,
-                           "--root: its /proc does not show the processes started here; use it "
-                           "with attach, or share the host's pid namespace");
+    return pr_error(err, EINVAL,
+                    "/proc under the root is not of this pid namespace and does not show what is "
+                    "started here; mount one that is, or use attach");
 }
 
 void pr_outside_die_of(int sig)

@@ -170,19 +170,30 @@ static void watch_signals(struct run *r)
     sigprocmask(SIG_BLOCK, &r->watched, &r->spawn.mask);
     sigaction(SIGCHLD, NULL, &action);
     r->spawn.chld_ignored = action.sa_handler == SIG_IGN;
-    sigaction(SIGPIPE, NULL, &action);
-    r->spawn.pipe_ignored = action.sa_handler == SIG_IGN;
     /* Ignored, it would make the kernel reap in our place and throw the account away. */
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* After the fork, so that the job keeps what was ignored: an ignored signal never becomes readable,
- * and could not be handed on. */
-static void obey_nothing(const struct run *r)
+/* Has what the kernel sent to us reached the job as well, or does it concern us alone? The terminal
+ * sends to the whole process group, but a hangup to the leader of the session alone. */
+static bool reached_the_job(int sig)
 {
-    for (int sig = 1; sig < NSIG; sig++)
-        if (sigismember(&r->watched, sig) == 1 && sig != SIGTTIN && sig != SIGTTOU)
-            signal(sig, SIG_DFL);
+    switch (sig) {
+    case SIGINT:
+    case SIGQUIT:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+    case SIGWINCH:
+    case SIGXCPU:
+    case SIGXFSZ:
+        return true;
+    case SIGHUP:
+    case SIGCONT:
+        return getsid(0) != getpid();
+    default:
+        return false;
+    }
 }
 
 static void hand_on(struct run *r)
@@ -196,8 +207,7 @@ static void hand_on(struct run *r)
             r->enough |= sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
             continue;
         }
-        /* From the terminal (SI_KERNEL) it has reached the job already: same process group. */
-        if (info.ssi_code <= 0 || sig == SIGALRM) /* an alarm set before exec is the job's */
+        if (info.ssi_code != SI_KERNEL || !reached_the_job(sig))
             kill(r->spawn.pid, sig);
     }
 }
@@ -316,7 +326,6 @@ static int start(struct run *r, char **argv)
         pr_complain("run: cannot fork: %s", strerror(-code));
         return EXIT_OWN_FAILURE;
     }
-    obey_nothing(r);
     if (prepare(r, &err) < 0) {
         pr_spawn_cancel(&r->spawn);
         pr_summary_file_cancel(&r->summary);
@@ -324,6 +333,7 @@ static int start(struct run *r, char **argv)
         pr_complain("run: %s", err.message);
         return EXIT_OWN_FAILURE;
     }
+    m->session.rss_floor = pr_self_copy_peak(r->spawn.pid);
     pr_outside_let_go(&r->outside);
     code = pr_spawn_release(&r->spawn);
     if (code < 0)

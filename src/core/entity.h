@@ -29,7 +29,7 @@ enum pr_life {
 };
 
 struct pr_entity {
-    pid_t pid, ppid, pgrp;
+    pid_t pid, ppid;
     uint64_t start; /* ticks since boot */
     char state;     /* as in stat: R S D Z ... */
     char comm[COMM_MAX];
@@ -39,6 +39,7 @@ struct pr_entity {
     bool no_mm, own_mm;         /* shares its parent's memory (vfork); is known not to */
     int fd[SOURCE_COUNT];       /* held descriptors, -1 where none */
     bool ignores_children;      /* SIGCHLD: the kernel reaps in its place, and keeps no account */
+    unsigned looks;             /* how often it was read */
     unsigned missing;           /* files that were not there, a bit for each source */
     bool io_denied;             /* its I/O could not be read */
     clockid_t clock;            /* its CPU clock, 0 before it was asked for */
@@ -54,6 +55,12 @@ struct pr_entity {
     double claim;     /* what it must have left to its heir */
     bool direct;      /* its heir was its own parent */
     bool counts;      /* though it has vanished */
+};
+
+/* Who was still running at the end. */
+struct pr_left {
+    pid_t pid;
+    char comm[COMM_MAX];
 };
 
 struct pr_entities {

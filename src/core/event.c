@@ -17,13 +17,13 @@ static void add(struct pr_events *e, enum pr_event_type type, double at, double 
     struct pr_event event = {.type = type, .at = at, .seconds = seconds};
     vsnprintf(event.text, sizeof event.text, format, args);
     pthread_mutex_lock(&e->lock);
-    if (e->count < EVENTS_KEPT)
+    if (e->count < EVENTS_KEPT - (type == EVENT_PROBLEM ? 0 : EVENTS_FOR_PROBLEMS))
         e->item[e->count++] = event;
     e->total++;
     e->problems += type == EVENT_PROBLEM;
-    if (type == EVENT_PROBLEM && e->say)
-        e->say(event.text, e->say_data);
     pthread_mutex_unlock(&e->lock);
+    if (type == EVENT_PROBLEM && e->say) /* not under the lock: standard error may block */
+        e->say(event.text, e->say_data);
 }
 
 void pr_event_add(struct pr_events *e, enum pr_event_type type, double at, double seconds,

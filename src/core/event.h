@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EVENTS_KEPT 64
+#define EVENTS_KEPT         64
+#define EVENTS_FOR_PROBLEMS 16 /* of those, so that nothing crowds trouble out */
 
 enum pr_event_type { EVENT_GAP, EVENT_CLOCK, EVENT_BUDGET, EVENT_PROBLEM };
 

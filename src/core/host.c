@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -31,6 +32,13 @@ static int hold_limit(void)
     return (int)(limit.rlim_cur / 4);
 }
 
+/* A proc file system of another pid namespace has other pids than system calls have. */
+static bool shows_us(int proc)
+{
+    char text[32] = "";
+    return readlinkat(proc, "self", text, sizeof text - 1) > 0 && atoi(text) == getpid();
+}
+
 int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err)
 {
     struct statfs fs;
@@ -46,6 +54,7 @@ int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err)
         return pr_error(err, code, "root '%s' has no proc directory: %s", root, strerror(code));
     }
     h->held = fstatfs(h->proc, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+    h->foreign |= !shows_us(h->proc);
     h->fd_size = h->held && fstatat(h->proc, "self/fd", &st, 0) == 0 && st.st_size > 0;
     h->page_size = sysconf(_SC_PAGESIZE);
     h->ticks_per_second = sysconf(_SC_CLK_TCK);

@@ -10,7 +10,8 @@
 struct pr_host {
     int root;     /* descriptor of the root directory */
     int proc;     /* descriptor of its /proc */
-    bool foreign; /* not "/": a pid there is no pid here, so no system call may take one */
+    bool foreign; /* another root, or another pid namespace: a pid there is no pid here, so no
+                     system call may take one */
     bool held;    /* /proc is the kernel's: descriptors may be held. A captured tree is reopened at
                      each reading, so that another one can take its place between two ticks */
     bool fd_size; /* st_size of /proc/PID/fd counts descriptors (Linux 6.2) */

@@ -6,6 +6,8 @@
 #include "core/tick.h"
 #include "util/clock.h"
 
+#define LOOKS_ENOUGH 3
+
 void pr_session_meet(struct pr_session *s)
 {
     pr_tick_meet(s, pr_clock_boot());
@@ -23,7 +25,10 @@ void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, dou
 {
     struct pr_entity *e = pr_entities_find(&s->set, pid);
     s->reaped_lately = true;
-    s->high[METRIC_MEM_RSS_PEAK] = fmax(s->high[METRIC_MEM_RSS_PEAK], maxrss);
+    /* What is not above our own size at the fork is a bound and not a mark; a process that was
+     * looked at some times has shown its own. */
+    if (maxrss > s->rss_floor || !e || e->looks < LOOKS_ENOUGH)
+        s->high[METRIC_MEM_RSS_PEAK] = fmax(s->high[METRIC_MEM_RSS_PEAK], maxrss);
     if (e)
         pr_entities_vanish(&s->set, e);
     else { /* it lived between two samples */

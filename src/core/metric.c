@@ -10,7 +10,7 @@ const struct pr_metric pr_metrics[METRIC_COUNT] = {
 };
 
 /* pr_scan_keyed remembers the metrics of one text in a 64-bit word. */
-_Static_assert(METRIC_COUNT <= 64, "widen `seen` in pr_scan_keyed and the selection masks");
+_Static_assert(METRIC_COUNT < 64, "widen `seen` in pr_scan_keyed and the selection masks");
 
 enum pr_metric_id pr_metric_find(const char *key)
 {

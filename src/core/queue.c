@@ -8,7 +8,8 @@
 
 #include "util/clock.h"
 
-#define RING 64
+#define RING       64
+#define RING_BYTES (32 * 1024 * 1024) /* for members, at the most */
 
 struct pr_queue {
     pthread_t thread;
@@ -22,6 +23,7 @@ struct pr_queue {
     bool ending, ended;
     unsigned long dropped; /* this and the next are the sampler's */
     size_t room;           /* members that the slots have been made ready for */
+    unsigned size;         /* slots in use; guarded as head is */
     struct proctor_snapshot ring[RING];
 };
 
@@ -40,7 +42,7 @@ static void *writer(void *data)
             pthread_cond_wait(&q->changed, &q->lock);
             continue;
         }
-        const struct proctor_snapshot *snapshot = &q->ring[q->tail % RING];
+        const struct proctor_snapshot *snapshot = &q->ring[q->tail % q->size];
         pthread_mutex_unlock(&q->lock);
         write_one(q, snapshot);
         pthread_mutex_lock(&q->lock);
@@ -84,6 +86,7 @@ struct pr_queue *pr_queue_new(struct pr_sink **sinks, size_t count, struct pr_ev
     pthread_condattr_destroy(&attr);
     q->sinks = sinks;
     q->sink_count = count;
+    q->size = RING;
     q->events = events;
     if (start_thread(q) < 0) {
         free(q);
@@ -93,29 +96,43 @@ struct pr_queue *pr_queue_new(struct pr_sink **sinks, size_t count, struct pr_ev
     return q;
 }
 
-/* Room for the members in every slot that is free, so that the ring is warm at once. */
-static void make_room(struct pr_queue *q, unsigned used, size_t members)
+/* How many slots, so that members of all of them stay within RING_BYTES. */
+static unsigned slots_for(size_t members)
 {
-    if (members <= q->room)
+    size_t fit = RING_BYTES / (members * sizeof(struct pr_member) + 1);
+    return fit >= RING ? RING : fit < 4 ? 4 : (unsigned)fit;
+}
+
+/* Makes all slots ready for so many members, so that the ring is warm at once; only while the
+ * writer has nothing to do, for the slots are renumbered. */
+static void make_room(struct pr_queue *q, size_t members)
+{
+    if (members <= q->room || q->head != q->tail)
         return;
     q->room = members;
-    for (unsigned i = used; i < RING; i++)
-        pr_snapshot_reserve(&q->ring[(q->head + i - used) % RING], members);
+    q->size = slots_for(members);
+    q->head = q->tail = 0;
+    for (unsigned i = 0; i < RING; i++) {
+        if (i < q->size)
+            pr_snapshot_reserve(&q->ring[i], members);
+        else
+            pr_snapshot_done(&q->ring[i]);
+    }
 }
 
 void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot)
 {
     pthread_mutex_lock(&q->lock);
-    unsigned used = q->head - q->tail;
+    make_room(q, snapshot->member_cap);
+    bool full = q->head - q->tail == q->size;
     pthread_mutex_unlock(&q->lock);
-    make_room(q, used, snapshot->member_cap);
-    if (used == RING) {
+    if (full) {
         if (!q->dropped++)
             pr_event_problem(q->events, pr_seconds(snapshot->elapsed),
                              "an output is blocked: samples are not written until it moves again");
         return;
     }
-    pr_snapshot_copy(&q->ring[q->head % RING], snapshot);
+    pr_snapshot_copy(&q->ring[q->head % q->size], snapshot);
     pthread_mutex_lock(&q->lock);
     q->head++;
     pthread_cond_broadcast(&q->changed);

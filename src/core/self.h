@@ -11,3 +11,6 @@ void pr_self_absorbed_io(double *value);
 void pr_self_expect_io(pid_t child, double *value);
 /* Our own largest resident size so far, bytes; NaN where unknown. */
 double pr_self_rss_peak(void);
+/* The same of a forked copy of ours before it executes the job: what rusage will show of the job at
+ * the least. */
+double pr_self_copy_peak(pid_t child);

@@ -14,6 +14,9 @@
 #include "core/tick.h"
 #include "util/clock.h"
 
+#define STRETCH_AFTER 4 /* samples, between two looks at the budget */
+#define STRETCH_MOST  (60 * NS_PER_S)
+
 /* --- setting up ------------------------------------------------------------------------------- */
 
 void pr_session_name(char *text, size_t size)
@@ -108,22 +111,39 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
     return 0;
 }
 
+static int arm(struct pr_session *s, int64_t from)
+{
+    s->next = from + s->step;
+    struct itimerspec when = {.it_interval = {s->step / NS_PER_S, s->step % NS_PER_S},
+                              .it_value = {s->next / NS_PER_S, s->next % NS_PER_S}};
+    return timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0 ? -errno : 0;
+}
+
+int pr_session_arm(struct pr_session *s)
+{
+    return arm(s, pr_clock_boot());
+}
+
+/* Inside somebody else's process all that we hold is at most a quarter of what it may. */
+static void share_descriptors(struct pr_session *s)
+{
+    s->own_fds += 5 + s->energy.zones;              /* root, proc, its listing, loadavg, timer */
+    int left = s->host.hold_limit - s->own_fds - 1; /* one more wakes the thread */
+    if (s->inside)
+        s->host.hold_limit = left > 0 ? left : 0;
+}
+
 int pr_session_begin(struct pr_session *s)
 {
-    int64_t step = llround(s->config->interval * 1e9);
-    s->start_boot = pr_clock_boot();
+    s->step = llround(s->config->interval * 1e9);
+    s->start_boot = s->stretched = pr_clock_boot();
     s->start_wall = pr_clock_wall();
-    s->next = s->start_boot + step;
     s->begun = true;
     if (s->reaping) /* children of whoever we were before we became proctor */
         pr_self_absorbed_io(s->strange_io);
+    share_descriptors(s);
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (s->timer < 0)
-        return -errno;
-    s->own_fds += 5; /* root, proc, its listing, loadavg, timer */
-    struct itimerspec when = {.it_interval = {step / NS_PER_S, step % NS_PER_S},
-                              .it_value = {s->next / NS_PER_S, s->next % NS_PER_S}};
-    return timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0 ? -errno : 0;
+    return s->timer < 0 ? -errno : arm(s, s->start_boot);
 }
 
 /* --- ticking ---------------------------------------------------------------------------------- */
@@ -131,7 +151,7 @@ int pr_session_begin(struct pr_session *s)
 void pr_session_due(struct pr_session *s)
 {
     uint64_t times = 0;
-    int64_t step = llround(s->config->interval * 1e9), now = pr_clock_boot();
+    int64_t step = s->step, now = pr_clock_boot();
     if (read(s->timer, &times, sizeof times) != sizeof times || times == 0)
         return;
     s->missed += times - 1;
@@ -213,9 +233,28 @@ static void sample(struct pr_session *s, bool last)
     s->allowance = allowed - cost;
 }
 
+/* Where nobody asked for an interval, it gets longer when the budget would not hold: by then PSS is
+ * hardly read any more. */
+static void stretch(struct pr_session *s)
+{
+    int64_t time = s->sampled - s->stretched, cpu = s->own_cpu - s->stretched_cpu;
+    if (s->config->origin[OPTION_INTERVAL] != ORIGIN_DEFAULT || time < STRETCH_AFTER * s->step)
+        return;
+    s->stretched = s->sampled;
+    s->stretched_cpu = s->own_cpu;
+    if ((double)cpu <= (double)time * s->config->budget / 100 || s->step >= STRETCH_MOST)
+        return;
+    s->step *= 2;
+    pr_session_arm(s);
+    pr_event_add(&s->events, EVENT_BUDGET, pr_seconds(s->now.elapsed), 0,
+                 "the interval is now %.0f s, to keep to the budget of %s", pr_seconds(s->step),
+                 s->config->text[OPTION_BUDGET]);
+}
+
 void pr_session_tick(struct pr_session *s)
 {
     sample(s, false);
+    stretch(s);
 }
 
 bool pr_session_over(const struct pr_session *s)

@@ -16,11 +16,6 @@
 
 #define SESSION_TEXT 32768 /* room for one file or a part of a directory */
 
-struct pr_left {
-    pid_t pid;
-    char comm[COMM_MAX];
-};
-
 struct pr_session {
     const struct pr_config *config; /* borrowed */
     struct pr_select select;
@@ -36,10 +31,12 @@ struct pr_session {
     proctor_sample_fn *on_sample;
     void *on_sample_data;
 
-    int timer;                      /* readable when a tick is due */
-    int64_t start_boot, start_wall; /* ns */
-    int64_t next;                   /* when the next tick is due, boot time */
-    int64_t sampled;                /* when the last sample was taken, 0 for never */
+    int64_t step; /* the interval, ns; longer than asked for where the budget demands it */
+    int64_t stretched, stretched_cpu; /* when that was looked at last, and our CPU time then */
+    int timer;                        /* readable when a tick is due */
+    int64_t start_boot, start_wall;   /* ns */
+    int64_t next;                     /* when the next tick is due, boot time */
+    int64_t sampled;                  /* when the last sample was taken, 0 for never */
     unsigned long taken, late, missed;
     bool begun, ended;
     bool stuck; /* the writer hangs in an output: what it can still reach must stay */
@@ -61,6 +58,7 @@ struct pr_session {
     bool want_members;
     double totals_before[METRIC_COUNT]; /* counters at the sample before */
     double high[METRIC_COUNT];          /* high-water marks */
+    double rss_floor; /* below this, what rusage says of memory is our own size at the fork */
 
     int64_t allowance; /* ns of CPU that readings which can wait may still use */
     size_t turn;       /* whose turn it is with those */
@@ -87,6 +85,8 @@ int pr_session_watch(struct pr_session *s, const struct pr_tree_setting *setting
 int pr_session_open(struct pr_session *s, struct proctor_error *err);
 /* Time begins: the schedule counts from here. 0 or -errno. */
 int pr_session_begin(struct pr_session *s);
+/* The next tick is due one interval from now. 0 or -errno. */
+int pr_session_arm(struct pr_session *s);
 /* Takes a sample; called when `timer` is readable, and whenever one is wanted. */
 void pr_session_tick(struct pr_session *s);
 /* What became due on the timer is accounted for: missed ticks are skipped and counted. */

@@ -103,6 +103,7 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
 {
     if (read_identity(s, t, e) < 0)
         return;
+    e->looks++;
     for (int id = 0; id < SOURCE_COUNT; id++)
         if (is_wanted(s, e, id))
             read_source(s, t, e, id);
@@ -166,12 +167,15 @@ static void take_ourselves_out(struct pr_session *s)
     take_off(&e->value[METRIC_CPU_SYSTEM], seconds); /* nearly all that we do is in the kernel */
 }
 
-static void join_new(struct pr_session *s)
+static void join_new(struct pr_session *s, const struct pr_tick *t)
 {
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];
         if (!e->first || e->life != LIFE_ALIVE || isnan(e->value[METRIC_FAULTS_MINOR]))
             continue;
+        if (!(s->select.reads & READ_STATUS)) /* once at least: does it ignore its children? */
+            pr_source_read(t, e, SOURCE_pid_status);
+        s->children_ignored |= e->ignores_children;
         pr_ledger_join(&s->ledger, e);
         e->first = false;
     }
@@ -209,7 +213,7 @@ void pr_tick_read(struct pr_session *s, int64_t now)
     for (size_t k = 0; k < s->set.count && s->config->no_children; k++)
         memset(s->set.items[k]->reaped, 0, sizeof s->set.items[k]->reaped);
     take_ourselves_out(s);
-    join_new(s);
+    join_new(s, &t);
 }
 
 /* --- the job ---------------------------------------------------------------------------------- */

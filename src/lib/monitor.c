@@ -48,7 +48,9 @@ void proctor_monitor_free(struct proctor_monitor *m)
     if (!m)
         return;
     if (m->owner != getpid()) {
-        if (m->prepared)
+        /* The thread that samples was copied in the middle of whatever it did: what is its own
+         * cannot be freed. */
+        if (m->prepared && !m->started)
             pr_session_abandon(&m->session);
     } else {
         proctor_monitor_stop(m, NULL);
@@ -104,8 +106,9 @@ int proctor_monitor_set(struct proctor_monitor *m, const char *option, const cha
 
 int proctor_monitor_on_sample(struct proctor_monitor *m, proctor_sample_fn *fn, void *data)
 {
-    if (m->prepared)
-        return -EBUSY;
+    int r = check_owner(m, NULL);
+    if (r < 0 || m->prepared)
+        return r < 0 ? r : -EBUSY;
     m->on_sample = fn;
     m->on_sample_data = data;
     return 0;
@@ -148,28 +151,32 @@ int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err)
 
 /* --- the sampling thread ---------------------------------------------------------------------- */
 
-static bool time_is_up(const struct proctor_monitor *m)
+/* Milliseconds until --duration is over, -1 for ever. */
+static int time_left(const struct proctor_monitor *m)
 {
-    return m->config.duration > 0 &&
-           pr_session_elapsed(&m->session, pr_clock_boot()) >= m->config.duration;
+    if (m->config.duration <= 0)
+        return -1;
+    double left = m->config.duration - pr_session_elapsed(&m->session, pr_clock_boot());
+    return left <= 0 ? 0 : left > 1e6 ? 1000000000 : (int)(left * 1000) + 1;
 }
 
+/* Ends the record by itself where the target or the time does, so that no idle time is in it. */
 static void *sampler(void *data)
 {
     struct proctor_monitor *m = data;
     struct pollfd wait[2] = {{.fd = m->session.timer, .events = POLLIN},
                              {.fd = m->wake, .events = POLLIN}};
     pr_session_tick(&m->session);
-    while (!pr_session_over(&m->session) && !time_is_up(m)) {
-        if (poll(wait, 2, -1) < 0 && errno != EINTR)
-            break;
-        if (wait[1].revents)
-            break;
-        if (!wait[0].revents)
-            continue;
-        pr_session_due(&m->session);
-        pr_session_tick(&m->session);
+    while (!pr_session_over(&m->session) && time_left(m) != 0) {
+        int n = poll(wait, 2, time_left(m));
+        if ((n < 0 && errno != EINTR) || (n > 0 && wait[1].revents))
+            return NULL; /* stop() does the rest */
+        if (n > 0 && wait[0].revents) {
+            pr_session_due(&m->session);
+            pr_session_tick(&m->session);
+        }
     }
+    pr_session_end(&m->session);
     return NULL;
 }
 
@@ -198,12 +205,16 @@ int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err)
         return pr_error(err, errno, "cannot make an event: %s", strerror(errno));
     m->session.own_fds++;
     m->session.own_threads++;
+    pr_session_arm(&m->session); /* after a collect the schedule counts from here */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     r = pthread_create(&m->thread, NULL, sampler, m);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (r != 0)
+    if (r != 0) {
+        m->session.own_fds--;
+        m->session.own_threads--;
         return pr_error(err, r, "cannot start a thread: %s", strerror(r));
+    }
     m->started = true;
     return 0;
 }

@@ -7,7 +7,7 @@
 const char *pr_summary_source(const struct pr_facts *facts)
 {
     static const char *const sources[] = {
-        [WAY_RUN] = "rusage: the kernel's account of every process at its end",
+        [WAY_RUN] = "rusage: the kernel's account of every process that was waited for",
         [WAY_RUN_NO_SUBREAPER] = "rusage of the job and of what it reaped",
         [WAY_ATTACH] = "samples: living members and what they have reaped",
         [WAY_ATTACH_ALONE] = "samples of one process",

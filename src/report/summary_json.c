@@ -35,6 +35,15 @@ static void open(struct pr_json *j, const char *key, char bracket)
     pr_json_open(j, bracket);
 }
 
+/* Of labels with the same key the last one counts. */
+static bool comes_again(const struct pr_list *labels, size_t at, size_t key_len)
+{
+    for (size_t i = at + 1; i < labels->count; i++)
+        if (strncmp(labels->items[i], labels->items[at], key_len) == 0)
+            return true;
+    return false;
+}
+
 static void put_labels(struct pr_json *j, const struct pr_list *labels)
 {
     open(j, "labels", '{');
@@ -42,6 +51,8 @@ static void put_labels(struct pr_json *j, const struct pr_list *labels)
         char key[256];
         const char *equals = strchr(labels->items[i], '=');
         size_t n = (size_t)(equals - labels->items[i]);
+        if (comes_again(labels, i, n + 1))
+            continue;
         n = n < sizeof key - 1 ? n : sizeof key - 1;
         memcpy(key, labels->items[i], n);
         key[n] = '\0';
@@ -147,7 +158,9 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
 {
     struct pr_buf note = {0};
     const double *before = s->ledger.before;
-    bool complete = pr_summary_complete(s, facts), one = s->set.started == 1 && !s->ledger.absorbed;
+    bool complete = pr_summary_complete(s, facts),
+         small = s->high[METRIC_MEM_RSS_PEAK] <= s->rss_floor;
+    bool one = s->set.started == 1 && !s->ledger.absorbed && !small;
     pr_summary_note(s, facts, &note);
     open(j, "accounting", '{');
     put_account(j, "cpu", pr_summary_source(facts), complete, before[METRIC_CPU_TIME],
@@ -155,6 +168,9 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
     if (s->io_unreadable)
         pr_buf_printf(&note, "%sthe I/O of %lu processes could not be read while they lived",
                       note.len ? "; " : "", s->io_unreadable);
+    if (facts->way == WAY_ATTACH_ALONE)
+        pr_buf_printf(&note, "%swhat children did that it has reaped is in it",
+                      note.len ? "; " : "");
     /* What was reaped brought its I/O with it, readable or not. */
     bool io_complete = complete && (facts->way == WAY_RUN || !s->io_unreadable);
     put_account(j, "io", pr_summary_io_source(facts), io_complete,
@@ -163,6 +179,8 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
         j, "memory_peak", "VmHWM of living processes, rusage of reaped ones, sampled sums", one,
         NAN,
         one ? NULL
+        : small
+            ? "not above proctor's own size at the fork, below which rusage tells nothing"
             : "the larger of the highest sampled sum and the largest mark of one process: a lower "
               "bound where several peak together between samples");
     pr_json_close(j, '}');
@@ -257,6 +275,8 @@ void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_f
         open(&j, later[i], '[');
         pr_json_close(&j, ']');
     }
+    pr_json_key(&j, "events_total");
+    pr_json_int(&j, (int64_t)s->events.total);
     put_events(&j, &s->events);
     put_left(&j, s);
     put_self(&j, s);

@@ -130,7 +130,7 @@ static void cpu_line(struct page *p)
     double mean = total / st->seconds, limit = p->s->limits.total[LIMIT_CPU];
     /* CPU times arrive in steps, so a short interval can seem to have more than there is. */
     double peak = st->metric[METRIC_CPU_USAGE].max;
-    if (peak > limit && limit >= mean)
+    if (peak > limit && peak < limit * 1.1)
         peak = limit;
     if (p->s->ledger.before[METRIC_CPU_TIME] > 0) {
         pr_buf_str(p->out, ", ");

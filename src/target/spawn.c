@@ -11,12 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void default_or_ignored(int sig, bool ignored)
-{
-    struct sigaction action = {.sa_handler = ignored ? SIG_IGN : SIG_DFL};
-    sigaction(sig, &action, NULL);
-}
-
 __attribute__((noreturn)) static void child(const struct pr_spawn *s, int go, int report)
 {
     struct pollfd wait = {.fd = go, .events = POLLIN};
@@ -25,8 +19,7 @@ __attribute__((noreturn)) static void child(const struct pr_spawn *s, int go, in
         ;
     if (ioctl(go, FIONREAD, &queued) < 0 || queued == 0)
         _exit(125); /* proctor is gone, or has called it off */
-    default_or_ignored(SIGCHLD, s->chld_ignored);
-    default_or_ignored(SIGPIPE, s->pipe_ignored);
+    signal(SIGCHLD, s->chld_ignored ? SIG_IGN : SIG_DFL);
     sigprocmask(SIG_SETMASK, &s->mask, NULL);
     execvpe(s->argv[0], s->argv, s->envp);
     int code = errno;

@@ -9,7 +9,6 @@ struct pr_spawn {
     char **argv, **envp; /* borrowed; NULL-terminated */
     sigset_t mask;       /* the job's signal mask */
     bool chld_ignored;   /* SIGCHLD was ignored when we were started */
-    bool pipe_ignored;   /* so was SIGPIPE */
     pid_t pid;
     int go, report; /* our ends of the pipes to the held child */
 };

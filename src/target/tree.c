@@ -160,7 +160,6 @@ static bool join(struct tree *tree, struct pr_entities *set, const struct pr_sta
     if (!e)
         return false;
     e->ppid = line->ppid;
-    e->pgrp = line->pgrp;
     e->state = line->state;
     e->born_inside = tree->setting.fresh || (tree->looked && line->start >= tree->born_after);
     memcpy(e->comm, line->comm, sizeof e->comm);
@@ -263,6 +262,19 @@ static void tree_free(struct pr_target *target, bool close_files)
 
 static const struct pr_target_ops ops = {tree_update, tree_over, tree_free};
 
+/* The process that a thread belongs to; 0 where that cannot be read. */
+static pid_t thread_group(const struct pr_host *host, pid_t pid)
+{
+    char path[32], text[4096];
+    static const struct pr_scan_row row = {"Tgid:", 0, 1};
+    double group[1] = {0};
+    snprintf(path, sizeof path, "%d/status", (int)pid);
+    ssize_t n = pr_fs_read(host->proc, path, text, sizeof text);
+    if (n > 0)
+        pr_scan_keyed(text, (size_t)n, &row, 1, group);
+    return (pid_t)group[0];
+}
+
 int pr_tree_new(const struct pr_tree_setting *setting, const struct pr_host *host,
                 struct pr_target **ret_target, struct proctor_error *err)
 {
@@ -279,8 +291,14 @@ int pr_tree_new(const struct pr_tree_setting *setting, const struct pr_host *hos
                    ? pr_error(err, ESRCH, "there is no process %d", (int)setting->root)
                    : pr_error(err, -r, "process %d: %s", (int)setting->root, strerror(-r));
     }
+    pid_t group = thread_group(host, setting->root);
+    if (group && group != setting->root) {
+        free(tree);
+        return pr_error(err, ESRCH, "%d is a thread of process %d", (int)setting->root, (int)group);
+    }
     if (host->held) {
-        tree->loadavg = pr_fs_open(host->proc, "loadavg");
+        /* Its last pid is one of the reader's namespace, whatever is mounted. */
+        tree->loadavg = host->foreign ? -1 : pr_fs_open(host->proc, "loadavg");
         tree->list = openat(host->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     if (!host->foreign)

@@ -57,7 +57,6 @@ static void test_stat(void **state)
     assert_int_equal(read_one(SOURCE_pid_stat), 0);
     double tick = 1.0 / (double)host.ticks_per_second;
     assert_int_equal(e->ppid, 3);
-    assert_int_equal(e->pgrp, 7);
     assert_int_equal(e->state, 'R');
     assert_string_equal(e->comm, "job");
     assert_exactly(e->value[METRIC_THREADS], 5);
