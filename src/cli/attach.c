@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `proctor attach`: record what is running already, and touch nothing. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +13,6 @@
 
 #include "cli/cli.h"
 #include "cli/outside.h"
-#include "core/job.h"
 #include "util/clock.h"
 #include "util/fs.h"
 #include "util/scan.h"
@@ -37,20 +37,30 @@ static bool parse_pid(const char *text, pid_t *ret)
     return true;
 }
 
-/* The command line of the process, for the summary: arguments end in NUL. */
+/* A file of the process below the root, which nobody has opened yet. */
+static char *read_whole(const struct attach *a, const char *file, size_t *ret_len)
+{
+    char path[4200], *text = NULL;
+    snprintf(path, sizeof path, "%s/proc/%d/%s", a->monitor->config.root, (int)a->pid, file);
+    *ret_len = 0;
+    pr_fs_slurp(AT_FDCWD, path, &text, ret_len);
+    return text;
+}
+
+/* The command line of the process, for the summary: arguments end in NUL. A kernel thread has none,
+ * but a name. */
 static void read_command(struct attach *a)
 {
-    char path[32];
     size_t len, count = 0;
-    snprintf(path, sizeof path, "%d/cmdline", (int)a->pid);
-    if (pr_fs_slurp(a->monitor->session.host.proc, path, &a->cmdline, &len) < 0)
-        return;
+    a->cmdline = read_whole(a, "cmdline", &len);
     for (char *p = a->cmdline; p < a->cmdline + len && count < ARGS_SHOWN; p += strlen(p) + 1)
         a->argv[count++] = p;
-    if (!count && a->monitor->session.set.count) { /* a kernel thread has none */
-        snprintf(a->name, sizeof a->name, "[%s]", a->monitor->session.set.items[0]->comm);
+    char *comm = count ? NULL : read_whole(a, "comm", &len);
+    if (comm) {
+        snprintf(a->name, sizeof a->name, "[%.*s]", (int)strcspn(comm, "\n"), comm);
         a->argv[0] = a->name;
     }
+    free(comm);
     a->monitor->facts.argv = a->argv;
     a->monitor->facts.pid = a->pid;
 }
@@ -72,6 +82,8 @@ static int prepare(struct attach *a, struct proctor_error *err)
     int r = proctor_monitor_watch_pid(m, a->pid, 0, err);
     m->tree.self = getpid();
     if (r == 0)
+        read_command(a);
+    if (r == 0)
         r = pr_summary_file_open(&a->summary, m->config.summary, err);
     if (r == 0)
         r = pr_monitor_prepare(m, err);
@@ -83,8 +95,6 @@ static int prepare(struct attach *a, struct proctor_error *err)
         return r;
     if (!m->session.host.foreign)
         a->ended = (int)syscall(SYS_pidfd_open, a->pid, 0);
-    pr_session_meet(&m->session);
-    read_command(a);
     return 0;
 }
 

@@ -43,6 +43,16 @@ void pr_event_problem(struct pr_events *e, double at, const char *format, ...)
     va_end(args);
 }
 
+bool pr_event_get(struct pr_events *e, size_t number, struct pr_event *ret)
+{
+    pthread_mutex_lock(&e->lock);
+    bool found = number < e->count;
+    if (found)
+        *ret = e->item[number];
+    pthread_mutex_unlock(&e->lock);
+    return found;
+}
+
 const char *pr_event_type_name(enum pr_event_type type)
 {
     static const char *const names[] = {"gap", "clock", "budget", "problem"};

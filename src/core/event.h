@@ -35,4 +35,6 @@ void pr_event_add(struct pr_events *e, enum pr_event_type type, double at, doubl
 /* Trouble with recording: an event, said at once. Callers see to it that each cause comes once. */
 void pr_event_problem(struct pr_events *e, double at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The event with this number, from 0; false where there is none, or none yet. */
+bool pr_event_get(struct pr_events *e, size_t number, struct pr_event *ret);
 const char *pr_event_type_name(enum pr_event_type type);

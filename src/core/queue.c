@@ -21,6 +21,7 @@ struct pr_queue {
     pthread_cond_t changed;
     unsigned head, tail; /* pushed and written so far; slots in between belong to the writer */
     bool ending, ended;
+    const char *summary;   /* borrowed; set before ending is, NULL for none */
     unsigned long dropped; /* this and the next are the sampler's */
     size_t room;           /* members that the slots have been made ready for */
     unsigned size;         /* slots in use; guarded as head is */
@@ -49,8 +50,11 @@ static void *writer(void *data)
         q->tail++;
     }
     pthread_mutex_unlock(&q->lock);
-    for (size_t i = 0; i < q->sink_count; i++)
+    for (size_t i = 0; i < q->sink_count; i++) {
+        if (q->summary && q->sinks[i]->ops->summary)
+            q->sinks[i]->ops->summary(q->sinks[i], q->summary);
         q->sinks[i]->ops->close(q->sinks[i]);
+    }
     pthread_mutex_lock(&q->lock);
     q->ended = true;
     pthread_cond_broadcast(&q->changed);
@@ -179,6 +183,11 @@ bool pr_queue_finish(struct pr_queue *q, double seconds, double at)
     pthread_cond_destroy(&q->changed);
     pr_queue_abandon(q);
     return true;
+}
+
+void pr_queue_summary(struct pr_queue *q, const char *members)
+{
+    q->summary = members;
 }
 
 int64_t pr_queue_cpu(struct pr_queue *q)

@@ -82,32 +82,58 @@ int pr_session_watch(struct pr_session *s, const struct pr_tree_setting *setting
     return 0;
 }
 
+static const struct {
+    size_t list; /* offset in struct pr_config */
+    pr_sink_open *open;
+} sink_kinds[] = {
+#define SINK(option, open) {offsetof(struct pr_config, option), open},
+#include "core/sinks.def"
+#undef SINK
+};
+#define SINK_KINDS (sizeof sink_kinds / sizeof *sink_kinds)
+
+static const struct pr_list *named(const struct pr_session *s, size_t kind)
+{
+    return (const void *)((const char *)s->config + sink_kinds[kind].list);
+}
+
+static int open_sinks(struct pr_session *s, struct pr_sink **sinks, size_t *ret_count,
+                      struct proctor_error *err)
+{
+    struct pr_sink_setting setting = {NULL, s->config->processes, s->select, &s->events, s->run};
+    for (size_t kind = 0; kind < SINK_KINDS; kind++)
+        for (size_t i = 0; i < named(s, kind)->count; i++) {
+            setting.path = named(s, kind)->items[i];
+            int r = sink_kinds[kind].open(&setting, &sinks[*ret_count], err);
+            if (r < 0)
+                return r;
+            ++*ret_count;
+        }
+    return 0;
+}
+
 int pr_session_open(struct pr_session *s, struct proctor_error *err)
 {
-    const struct pr_list *csv = &s->config->csv;
+    size_t wanted = 0, count = 0;
     s->want_members = s->config->processes;
     if (s->select.reads & READ_ENERGY)
         pr_energy_open(&s->energy, &s->host);
-    if (!csv->count)
+    for (size_t kind = 0; kind < SINK_KINDS; kind++)
+        wanted += named(s, kind)->count;
+    if (!wanted)
         return 0;
-    struct pr_sink **sinks = calloc(csv->count, sizeof *sinks);
-    size_t n = 0;
-    int r = sinks ? 0 : pr_error(err, ENOMEM, "out of memory");
-    for (; r == 0 && n < csv->count; n += r == 0) {
-        struct pr_sink_setting setting = {csv->items[n], s->config->processes, s->select,
-                                          &s->events};
-        r = pr_csv_open(&setting, &sinks[n], err);
-    }
-    if (r == 0 && !(s->queue = pr_queue_new(sinks, n, &s->events)))
+    struct pr_sink **sinks = calloc(wanted, sizeof *sinks);
+    int r = sinks ? open_sinks(s, sinks, &count, err) : pr_error(err, ENOMEM, "out of memory");
+    if (r == 0 && !(s->queue = pr_queue_new(sinks, count, &s->events)))
         r = pr_error(err, EAGAIN, "cannot start a thread to write the outputs");
     if (r < 0) {
-        while (n--)
-            sinks[n]->ops->close(sinks[n]);
+        while (count--)
+            sinks[count]->ops->close(sinks[count]);
         free(sinks);
         return r;
     }
     s->own_threads++;
-    s->own_fds += (int)n * (1 + s->config->processes);
+    s->own_fds += (int)(wanted + (s->config->processes ? s->config->csv.count : 0));
     return 0;
 }
 
@@ -299,6 +325,8 @@ void pr_session_end(struct pr_session *s)
     check_budget(s);
     if (s->gone)
         name_left(s);
+    if (s->queue && s->summarize)
+        pr_queue_summary(s->queue, s->summarize(s->summarize_data));
     if (s->queue) {
         s->stuck = !pr_queue_finish(s->queue, s->config->flush_timeout, s->stats.seconds);
         s->queue = NULL;

@@ -29,7 +29,9 @@ struct pr_session {
     struct pr_events events;
     struct pr_queue *queue; /* NULL without file outputs */
     proctor_sample_fn *on_sample;
-    void *on_sample_data;
+    const char *run;                  /* for the sinks: what the run is (sink.h); before open */
+    const char *(*summarize)(void *); /* for the sinks: the summary; NULL for none */
+    void *on_sample_data, *summarize_data;
 
     int64_t step; /* the interval, ns; longer than asked for where the budget demands it */
     int64_t stretched, stretched_cpu; /* when that was looked at last, and our CPU time then */

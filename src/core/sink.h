@@ -14,6 +14,9 @@ struct pr_sink_ops {
     void (*write)(struct pr_sink *sink, const struct proctor_snapshot *snapshot);
     /* Writes what is left and frees the sink. */
     void (*close)(struct pr_sink *sink);
+    /* The summary at the end: the members of a JSON object, without its braces. NULL where a sink
+     * has no use for it. */
+    void (*summary)(struct pr_sink *sink, const char *members);
 };
 
 struct pr_sink_setting {
@@ -21,8 +24,12 @@ struct pr_sink_setting {
     bool processes; /* also a row per process */
     struct pr_select select;
     struct pr_events *events;
+    const char *run; /* what the run is: members of a JSON object; NULL for nothing */
 };
 
 /* Opens the file, or - for standard output. */
-int pr_csv_open(const struct pr_sink_setting *setting, struct pr_sink **ret_sink,
-                struct proctor_error *err);
+typedef int pr_sink_open(const struct pr_sink_setting *setting, struct pr_sink **ret_sink,
+                         struct proctor_error *err);
+#define SINK(option, open) pr_sink_open open;
+#include "core/sinks.def"
+#undef SINK

@@ -63,6 +63,8 @@ void proctor_monitor_free(struct proctor_monitor *m)
     }
     pr_config_done(&m->config);
     pr_buf_done(&m->summary);
+    pr_buf_done(&m->run_members);
+    pr_buf_done(&m->summary_members);
     free(m);
 }
 
@@ -114,6 +116,13 @@ int proctor_monitor_on_sample(struct proctor_monitor *m, proctor_sample_fn *fn, 
     return 0;
 }
 
+static const char *summarize(void *data)
+{
+    struct proctor_monitor *m = data;
+    pr_summary_members(&m->summary_members, &m->session, &m->facts);
+    return pr_buf_text(&m->summary_members);
+}
+
 static int prepare(struct proctor_monitor *m, struct proctor_error *err)
 {
     if (!m->watching)
@@ -132,8 +141,13 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
     m->session.on_sample_data = m->on_sample_data;
     if (r == 0)
         r = pr_session_watch(&m->session, &m->tree, err);
-    if (r == 0)
+    if (r == 0) {
+        pr_summary_run_members(&m->run_members, &m->session, &m->facts);
+        m->session.run = pr_buf_text(&m->run_members);
+        m->session.summarize = summarize;
+        m->session.summarize_data = m;
         r = pr_session_open(&m->session, err);
+    }
     return r;
 }
 

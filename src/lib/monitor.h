@@ -8,7 +8,7 @@ struct proctor_monitor {
     struct pr_session session; /* the sampling thread's while `started` */
     struct pr_facts facts;
     struct pr_tree_setting tree;
-    struct pr_buf summary;
+    struct pr_buf summary, run_members, summary_members;
     struct proctor_error failure; /* of preparing; code 0 for none */
     pid_t owner;                  /* who made it: in a forked child the handle is dead */
     bool watching, prepared, started, stopped;

@@ -14,6 +14,11 @@ struct pr_facts {
 };
 
 void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts);
+/* The same in one line and without the braces, and so what is known of the run at its start: for
+ * sinks that write JSON themselves. */
+void pr_summary_members(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts);
+void pr_summary_run_members(struct pr_buf *out, const struct pr_session *s,
+                            const struct pr_facts *facts);
 /* `color`: with terminal colours; `bars`: with small curves, which need UTF-8. */
 void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts,
                      bool color, bool bars);

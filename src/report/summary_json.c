@@ -61,12 +61,11 @@ static void put_labels(struct pr_json *j, const struct pr_list *labels)
     pr_json_close(j, '}');
 }
 
-static void put_run(struct pr_json *j, const struct pr_session *s, const struct pr_facts *facts)
+static void put_identity(struct pr_json *j, const struct pr_session *s,
+                         const struct pr_facts *facts)
 {
-    char host[256] = "", started[40];
+    char host[256] = "";
     gethostname(host, sizeof host - 1);
-    pr_clock_rfc3339(s->start_wall, started, sizeof started);
-    open(j, "run", '{');
     text(j, "id", s->run_id);
     open(j, "command", '[');
     for (char **arg = facts->argv; arg && *arg; arg++)
@@ -76,6 +75,14 @@ static void put_run(struct pr_json *j, const struct pr_session *s, const struct 
     text(j, "name", s->config->name);
     text(j, "node", s->config->node);
     put_labels(j, &s->config->label);
+}
+
+static void put_run(struct pr_json *j, const struct pr_session *s, const struct pr_facts *facts)
+{
+    char started[40];
+    pr_clock_rfc3339(s->start_wall, started, sizeof started);
+    open(j, "run", '{');
+    put_identity(j, s, facts);
     text(j, "started", started);
     number(j, "duration", s->stats.seconds);
     number(j, "interval", s->config->interval);
@@ -257,29 +264,48 @@ static void put_self(struct pr_json *j, const struct pr_session *s)
     pr_json_close(j, '}');
 }
 
-void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts)
+static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_facts *facts)
 {
     static const char *const later[] = {"phases", "matches", "devices", "findings"};
+    pr_json_key(j, "schema");
+    pr_json_int(j, SCHEMA);
+    put_run(j, s, facts);
+    put_exit(j, facts);
+    put_metrics(j, s);
+    put_accounting(j, s, facts);
+    put_counts(j, s);
+    put_absent(j, s);
+    put_limits(j, &s->limits);
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        open(j, later[i], '[');
+        pr_json_close(j, ']');
+    }
+    pr_json_key(j, "events_total");
+    pr_json_int(j, (int64_t)s->events.total);
+    put_events(j, &s->events);
+    put_left(j, s);
+    put_self(j, s);
+}
+
+void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts)
+{
     struct pr_json j = {.out = out, .indent = 2};
     pr_json_open(&j, '{');
-    pr_json_key(&j, "schema");
-    pr_json_int(&j, SCHEMA);
-    put_run(&j, s, facts);
-    put_exit(&j, facts);
-    put_metrics(&j, s);
-    put_accounting(&j, s, facts);
-    put_counts(&j, s);
-    put_absent(&j, s);
-    put_limits(&j, &s->limits);
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
-        open(&j, later[i], '[');
-        pr_json_close(&j, ']');
-    }
-    pr_json_key(&j, "events_total");
-    pr_json_int(&j, (int64_t)s->events.total);
-    put_events(&j, &s->events);
-    put_left(&j, s);
-    put_self(&j, s);
+    put_all(&j, s, facts);
     pr_json_close(&j, '}');
     pr_buf_char(out, '\n');
+}
+
+void pr_summary_members(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts)
+{
+    struct pr_json j = {.out = out};
+    put_all(&j, s, facts);
+}
+
+void pr_summary_run_members(struct pr_buf *out, const struct pr_session *s,
+                            const struct pr_facts *facts)
+{
+    struct pr_json j = {.out = out};
+    put_identity(&j, s, facts);
+    number(&j, "interval", s->config->interval);
 }

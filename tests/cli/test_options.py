@@ -10,14 +10,14 @@ from proctor_cli import ROOT, read_csv, said
 
 # Every option of section 2, with a value that is right.
 ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"], ["--no-record"],
-            ["--csv", "a.csv"], ["--processes"], ["--dialect", "native"], ["--average", "2"],
+            ["--csv", "a.csv"], ["--jsonl", "a.jsonl"], ["--processes"], ["--dialect", "native"], ["--average", "2"],
             ["--select", "cpu.time"], ["--no-pss"], ["--no-gpu"], ["--label", "a=b"],
             ["--name", "x"], ["--run-id", "x"], ["--node", "3"], ["--memory-total", "1G"],
             ["--cpu-total", "2.5"], ["--exact", "auto"], ["--exact", "none"], ["--wait-tree"],
             ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"]]
-LATER = [["-o", "x"], ["--output", "x"], ["--jsonl", "x"], ["--match", "x"], ["--report", "x.html"],
+LATER = [["-o", "x"], ["--output", "x"], ["--match", "x"], ["--report", "x.html"],
          ["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
          ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"], ["--textfile", "x"],
          ["--prefix", "x"], ["--table", "x"], ["--peaks", "interval"], ["--exact", "cgroup"],

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One JSON object per line, each with its type: the run first, then samples, processes and events
+ * as they come, the summary last. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/sink.h"
+#include "sink/outfile.h"
+#include "util/clock.h"
+#include "util/json.h"
+
+struct jsonl {
+    struct pr_sink sink;
+    struct pr_outfile file;
+    struct pr_select select;
+    struct pr_events *events;
+    char *run;              /* members of the run's object */
+    size_t events_done;     /* those that have been written */
+    int64_t start, elapsed; /* wall time of the start; elapsed at the last sample, ns */
+    bool processes, begun;
+};
+
+static struct pr_json line_begin(struct jsonl *l, const char *type, int64_t elapsed)
+{
+    struct pr_json j = {.out = &l->file.out};
+    char time[40];
+    pr_clock_rfc3339(l->start + elapsed, time, sizeof time);
+    pr_json_open(&j, '{');
+    pr_json_key(&j, "type");
+    pr_json_string(&j, type);
+    pr_json_key(&j, "time");
+    pr_json_string(&j, time);
+    pr_json_key(&j, "elapsed");
+    pr_json_number(&j, pr_seconds(elapsed));
+    return j;
+}
+
+static void line_end(struct pr_json *j)
+{
+    pr_json_close(j, '}');
+    pr_buf_char(j->out, '\n');
+}
+
+static void put_number(struct pr_json *j, const char *key, double v)
+{
+    pr_json_key(j, key);
+    pr_json_number(j, v);
+}
+
+static void put_values(struct pr_json *j, const struct jsonl *l, unsigned scope,
+                       const double *value)
+{
+    pr_json_key(j, "values");
+    pr_json_open(j, '{');
+    for (int id = 0; id < METRIC_COUNT; id++)
+        if (pr_selected(&l->select, id) && (pr_metrics[id].scope & scope))
+            put_number(j, pr_metrics[id].key, value[id]);
+    pr_json_close(j, '}');
+}
+
+/* What is to be said about values, where anything is. */
+static void put_marks(struct pr_json *j, const struct jsonl *l, const unsigned char *mark)
+{
+    bool any = false;
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        if (!mark[id] || !pr_selected(&l->select, id))
+            continue;
+        if (!any) {
+            pr_json_key(j, "marks");
+            pr_json_open(j, '{');
+        }
+        any = true;
+        pr_json_key(j, pr_metrics[id].key);
+        pr_json_string(j, pr_mark_name((enum pr_mark)mark[id]));
+    }
+    if (any)
+        pr_json_close(j, '}');
+}
+
+/* Members that were written elsewhere, without their braces. */
+static void put_members(struct pr_json *j, const char *members)
+{
+    if (*members)
+        pr_buf_printf(j->out, ",%s", members);
+}
+
+static void write_run(struct jsonl *l, const struct proctor_snapshot *s)
+{
+    l->begun = true;
+    l->start = s->time - s->elapsed;
+    struct pr_json j = line_begin(l, "run", 0);
+    put_members(&j, l->run);
+    line_end(&j);
+}
+
+static void write_sample(struct jsonl *l, const struct proctor_snapshot *s)
+{
+    struct pr_json j = line_begin(l, "sample", s->elapsed);
+    put_number(&j, "interval", pr_seconds(s->interval));
+    put_values(&j, l, SCOPE_JOB, s->value);
+    put_marks(&j, l, s->mark);
+    line_end(&j);
+}
+
+static void write_member(struct jsonl *l, const struct proctor_snapshot *s,
+                         const struct pr_member *m)
+{
+    char started[40];
+    struct pr_json j = line_begin(l, "process", s->elapsed);
+    pr_clock_rfc3339(m->started, started, sizeof started);
+    put_number(&j, "interval", pr_seconds(s->interval));
+    put_number(&j, "pid", m->pid);
+    put_number(&j, "ppid", m->ppid);
+    pr_json_key(&j, "started");
+    pr_json_string(&j, started);
+    pr_json_key(&j, "command");
+    pr_json_string(&j, m->comm);
+    put_values(&j, l, SCOPE_PROC, m->value);
+    line_end(&j);
+}
+
+static void write_events(struct jsonl *l)
+{
+    struct pr_event event;
+    while (pr_event_get(l->events, l->events_done, &event)) {
+        l->events_done++;
+        struct pr_json j = line_begin(l, "event", (int64_t)(event.at * 1e9));
+        pr_json_key(&j, "event");
+        pr_json_string(&j, pr_event_type_name(event.type));
+        put_number(&j, "seconds", event.seconds);
+        pr_json_key(&j, "text");
+        pr_json_string(&j, event.text);
+        line_end(&j);
+    }
+}
+
+static void jsonl_write(struct pr_sink *sink, const struct proctor_snapshot *s)
+{
+    struct jsonl *l = (struct jsonl *)sink;
+    pr_outfile_begin(&l->file, pr_seconds(s->elapsed));
+    if (!l->begun)
+        write_run(l, s);
+    l->elapsed = s->elapsed;
+    write_events(l);
+    write_sample(l, s);
+    for (size_t i = 0; i < s->member_count && l->processes; i++)
+        write_member(l, s, &s->members[i]);
+    pr_outfile_end(&l->file);
+}
+
+static void jsonl_summary(struct pr_sink *sink, const char *members)
+{
+    struct jsonl *l = (struct jsonl *)sink;
+    pr_outfile_begin(&l->file, pr_seconds(l->elapsed));
+    write_events(l);
+    struct pr_json j = line_begin(l, "summary", l->elapsed);
+    put_members(&j, members);
+    line_end(&j);
+    pr_outfile_end(&l->file);
+}
+
+static void jsonl_close(struct pr_sink *sink)
+{
+    struct jsonl *l = (struct jsonl *)sink;
+    pr_outfile_close(&l->file);
+    free(l->run);
+    free(l);
+}
+
+static const struct pr_sink_ops ops = {
+    .write = jsonl_write, .summary = jsonl_summary, .close = jsonl_close};
+
+int pr_jsonl_open(const struct pr_sink_setting *setting, struct pr_sink **ret_sink,
+                  struct proctor_error *err)
+{
+    struct jsonl *l = calloc(1, sizeof *l);
+    char *run = strdup(setting->run ? setting->run : "");
+    if (!l || !run) {
+        free(l);
+        free(run);
+        return pr_error(err, ENOMEM, "out of memory");
+    }
+    *l = (struct jsonl){.sink.ops = &ops,
+                        .select = setting->select,
+                        .events = setting->events,
+                        .processes = setting->processes,
+                        .run = run};
+    int r = pr_outfile_open(&l->file, strdup(setting->path), "--jsonl", setting->events, err);
+    if (r < 0) {
+        free(run);
+        free(l);
+        return r;
+    }
+    *ret_sink = &l->sink;
+    return 0;
+}
