@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <proctor/proctor.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -55,6 +56,34 @@ static int open_descriptors(void)
         count++;
     closedir(dir);
     return count;
+}
+
+/* A number of the summary, by its key. */
+static double number_of(struct proctor_monitor *m, const char *key)
+{
+    char quoted[64];
+    const char *json = proctor_monitor_summary_json(m);
+    snprintf(quoted, sizeof quoted, "\"%s\": ", key);
+    const char *at = json ? strstr(json, quoted) : NULL;
+    if (!at)
+        fail_msg("no %s in %s", key, json ? json : "no summary");
+    return strtod(at + strlen(quoted), NULL);
+}
+
+static pid_t start_sleeper(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            pause();
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 /* --- one sample at a time --------------------------------------------------------------------- */
@@ -185,6 +214,107 @@ static void a_process_alone(void **state)
     waitpid(pid, NULL, 0);
 }
 
+/* --- when it ends, when it begins -------------------------------------------------------------- */
+
+/* Nobody has to stop it in time: what comes after the end is not in the record. */
+static void duration_ends_the_record(void **state)
+{
+    (void)state;
+    struct proctor_monitor *m = monitor_of(getpid(), 0);
+    set(m, "interval", "20ms");
+    set(m, "duration", "200ms");
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    usleep(1000000);
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    assert_true(number_of(m, "duration") >= 0.2 && number_of(m, "duration") < 0.6);
+    proctor_monitor_free(m);
+}
+
+/* An interval longer than the duration does not make it longer. */
+static void duration_does_not_wait_for_a_sample(void **state)
+{
+    (void)state;
+    struct proctor_monitor *m = monitor_of(getpid(), 0);
+    set(m, "interval", "30s");
+    set(m, "duration", "200ms");
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    usleep(1000000);
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    assert_true(number_of(m, "duration") >= 0.2 && number_of(m, "duration") < 0.6);
+    proctor_monitor_free(m);
+}
+
+static void the_end_of_the_process_ends_the_record(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        usleep(200000);
+        _exit(0);
+    }
+    struct proctor_monitor *m = monitor_of(pid, 0);
+    set(m, "interval", "20ms");
+    set(m, "duration", "30s");
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    usleep(1000000);
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    assert_true(number_of(m, "duration") >= 0.15 && number_of(m, "duration") < 0.6);
+    proctor_monitor_free(m);
+    waitpid(pid, NULL, 0);
+}
+
+/* What nobody wanted to be taken is not missed. */
+static void a_pause_before_the_start_is_not_missed(void **state)
+{
+    (void)state;
+    struct proctor_monitor *m = monitor_of(getpid(), 0);
+    set(m, "interval", "20ms");
+    assert_int_equal(proctor_monitor_collect(m, NULL), 0);
+    usleep(300000);
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    usleep(10000);
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    assert_true(number_of(m, "missed") == 0);
+    proctor_monitor_free(m);
+}
+
+/* --- a guest in the process ------------------------------------------------------------------- */
+
+/* A quarter of the limit, whatever there is to read. */
+static void holds_few_descriptors(void **state)
+{
+    (void)state;
+    enum { CHILDREN = 20 };
+    pid_t child[CHILDREN];
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 40;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int i = 0; i < CHILDREN; i++)
+        child[i] = start_sleeper();
+    int fds = open_descriptors(), most = 0;
+    struct seen seen = {0};
+    struct proctor_monitor *m = monitor_of(getpid(), 0);
+    set(m, "interval", "5ms");
+    proctor_monitor_on_sample(m, look, &seen);
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    for (int i = 0; i < 100; i++) {
+        int held = open_descriptors() - fds;
+        most = held > most ? held : most;
+        usleep(3000);
+    }
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    proctor_monitor_free(m);
+    for (int i = 0; i < CHILDREN; i++)
+        end(child[i]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(seen.procs == CHILDREN + 1);
+    if (most > 10)
+        fail_msg("%d descriptors of 40 are held", most);
+    assert_int_equal(open_descriptors(), fds);
+}
+
 /* --- what goes wrong -------------------------------------------------------------------------- */
 
 static void errors_say_what(void **state)
@@ -226,6 +356,7 @@ static void a_forked_handle_is_dead(void **state)
         bool dead = proctor_monitor_stop(m, &err) == -ECHILD &&
                     proctor_monitor_collect(m, &err) == -ECHILD &&
                     proctor_monitor_total(m, "cpu.time", &v) == -ECHILD &&
+                    proctor_monitor_on_sample(m, look, NULL) == -ECHILD &&
                     proctor_monitor_set(m, "interval", "1s", &err) == -ECHILD;
         proctor_monitor_free(m);
         _exit(dead && open_descriptors() == fds ? 0 : 1);
@@ -235,6 +366,48 @@ static void a_forked_handle_is_dead(void **state)
     assert_int_equal(proctor_monitor_stop(m, NULL), 0);
     assert_int_equal(proctor_monitor_total(m, "cpu.time", &v), 0);
     proctor_monitor_free(m);
+}
+
+/* Starts short children without end, so that the set of members moves all the time. */
+static pid_t start_brood(void)
+{
+    pid_t pid = fork();
+    while (pid == 0) {
+        for (int i = 0; i < 20; i++)
+            if (fork() == 0) {
+                usleep(500);
+                _exit(0);
+            }
+        while (wait(NULL) > 0)
+            ;
+    }
+    return pid;
+}
+
+/* A fork may copy the sampling thread's data in the middle of whatever it does to them. */
+static void a_forked_handle_can_be_freed_at_any_moment(void **state)
+{
+    (void)state;
+    pid_t brood = start_brood();
+    struct proctor_monitor *m = monitor_of(getpid(), 0);
+    set(m, "interval", "1ms");
+    set(m, "budget", "1000%");
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    for (int i = 0, status = 0; i < 2000; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(30); /* stuck is as bad as dead */
+            proctor_monitor_free(m);
+            free(malloc(100)); /* the heap is in order */
+            _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (status != 0)
+            fail_msg("child %d ended with status %#x", i, (unsigned)status);
+    }
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    proctor_monitor_free(m);
+    end(brood);
 }
 
 static void ends_with_its_process(void **state)
@@ -265,8 +438,14 @@ int main(void)
         cmocka_unit_test(our_thread_is_not_in_the_measurement),
         cmocka_unit_test(children_count),
         cmocka_unit_test(a_process_alone),
+        cmocka_unit_test(duration_ends_the_record),
+        cmocka_unit_test(duration_does_not_wait_for_a_sample),
+        cmocka_unit_test(the_end_of_the_process_ends_the_record),
+        cmocka_unit_test(a_pause_before_the_start_is_not_missed),
+        cmocka_unit_test(holds_few_descriptors),
         cmocka_unit_test(errors_say_what),
         cmocka_unit_test(a_forked_handle_is_dead),
+        cmocka_unit_test(a_forked_handle_can_be_freed_at_any_moment),
         cmocka_unit_test(ends_with_its_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

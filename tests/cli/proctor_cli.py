@@ -30,6 +30,14 @@ def skip_visibly(reason):
     pytest.skip(reason)
 
 
+def need_pid_namespaces():
+    """Skips the test where no new pid namespace can be had."""
+    probe = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"],
+                           capture_output=True, text=True)
+    if probe.returncode != 0:
+        skip_visibly(f"unshare --pid: {probe.stderr.strip()}")
+
+
 def wait_until(condition, what, timeout=PATIENCE):
     """Waits until condition() is true and returns its value."""
     end = time.monotonic() + timeout

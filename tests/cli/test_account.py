@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from proctor_cli import SLACK, numbers, read_csv
+from proctor_cli import PATIENCE, SLACK, numbers, read_csv, state_of, wait_until
 
 COUNTERS = ["cpu_user_seconds", "cpu_system_seconds", "cpu_time_seconds", "io_read_bytes",
             "io_write_bytes", "io_rchar_bytes", "io_wchar_bytes", "procs_started", "procs_exited",
@@ -161,6 +161,13 @@ def test_children_that_nobody_saw_or_waited_for_make_it_incomplete(proctor, jobs
     assert summary["accounting"]["cpu"]["complete"] is False
 
 
+def test_incomplete_is_noticed_whatever_is_selected(proctor, jobs):
+    """Who ignores SIGCHLD is said in a file that the metrics asked for do not need."""
+    _, summary = account(proctor, jobs, "unseen", 10, 3000, "-i", "200ms", "--select", "cpu.*")
+    assert set(summary["metrics"]) and all(m.startswith("cpu.") for m in summary["metrics"])
+    assert summary["accounting"]["cpu"]["complete"] is False
+
+
 def test_sigchld_ignored_from_outside_changes_nothing_for_us(proctor):
     """We are started with SIGCHLD ignored: the kernel would reap the job in our place."""
     done, summary = proctor.recorded("sleep", "0.1", preexec_fn=lambda: signal.signal(
@@ -186,6 +193,33 @@ def test_the_peak_of_several_is_the_peak_of_the_sum(proctor):
     assert summary["metrics"]["mem.rss"]["peak"] <= summary["metrics"]["mem.rss.peak"]["peak"]
     assert 90_000_000 <= summary["metrics"]["mem.pss"]["peak"] <= \
         summary["metrics"]["mem.rss"]["peak"]
+
+
+def test_a_small_job_is_not_as_large_as_we_are(proctor, jobs):
+    """What wait4 says starts from the size of whoever forked."""
+    done, summary = proctor.recorded("-i", "50ms", jobs / "tiny", "300")
+    assert done.returncode == 0
+    mark = int(done.stdout.split()[1]) * 1024
+    peak = summary["metrics"]["mem.rss.peak"]["peak"]
+    assert 0 < peak <= mark + 64 * 1024, (peak, mark)
+
+
+def test_memory_that_vfork_lends_counts_once(proctor, jobs):
+    """100 MB, and a child that lives in them, is stopped and goes on, before it becomes true."""
+    process = proctor.start("run", "-q", "--summary", proctor.summary_file, "-i", "10ms",
+                            "--budget", "100%", jobs / "lender", "100000", "500")
+    job = proctor.job_of(process)
+    (child,) = wait_until(lambda: proctor.children(job), "the child that borrows")
+    time.sleep(0.1)
+    os.kill(child, signal.SIGSTOP)
+    wait_until(lambda: state_of(child) == "T", "it to stop")
+    time.sleep(0.1)
+    os.kill(child, signal.SIGCONT)
+    assert process.wait(PATIENCE) == 0
+    metrics = proctor.summary()["metrics"]
+    assert metrics["procs"]["peak"] == 2
+    for key in ("mem.rss", "mem.pss", "mem.uss", "mem.rss.peak"):
+        assert 100_000 * 1024 <= metrics[key]["peak"] < 150_000 * 1024, key
 
 
 # --- short jobs, starts and ends ------------------------------------------------------------------

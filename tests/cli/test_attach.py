@@ -26,6 +26,12 @@ def status_field(pid, name):
         return next(line.split()[1] for line in f if line.startswith(name + ":"))
 
 
+def children_of_threads(pid):
+    """Children of all threads of a process."""
+    return [int(child) for task in os.listdir(f"/proc/{pid}/task")
+            for child in open(f"/proc/{pid}/task/{task}/children").read().split()]
+
+
 # --- how it ends ----------------------------------------------------------------------------------
 
 def test_ends_at_once_when_the_process_does(proctor):
@@ -94,6 +100,20 @@ def test_1_without_target(proctor):
         assert done.returncode == 1
         assert len(said(done.stderr)) == 1 and str(pid) in done.stderr
     assert not list(proctor.folder.glob("summary*"))
+
+
+def test_1_for_a_thread_which_is_no_process(proctor, jobs):
+    """/proc has a folder of it all the same."""
+    job = proctor.other([jobs / "family", "threads", "1", "9000000"])
+    tasks = wait_until(lambda: {int(t) for t in os.listdir(f"/proc/{job.pid}/task")} - {job.pid},
+                       "a thread")
+    done = proctor("attach", "--duration", "50ms", "--summary", proctor.summary_file, *tasks)
+    assert done.returncode == 1
+    assert len(said(done.stderr)) == 1
+    assert str(*tasks) in done.stderr and f"process {job.pid}" in done.stderr
+    assert not proctor.summary_file.exists()
+    for child in wait_until(lambda: children_of_threads(job.pid), "the child of the thread"):
+        os.kill(child, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("options", [["--csv", "missing/x"], ["--summary", "missing/x"]])

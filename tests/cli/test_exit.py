@@ -8,17 +8,15 @@ import time
 
 import pytest
 
-from proctor_cli import finish, is_alive, read_csv, said, skip_visibly, state_of, wait_until
+from proctor_cli import (finish, is_alive, need_pid_namespaces, read_csv, said, skip_visibly,
+                         state_of, wait_until)
 
 CORE_UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
 
 def as_pid_1(proctor, *words, **options):
     """`proctor run` as PID 1 of a new pid namespace; skips where that is not permitted."""
-    probe = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"],
-                           capture_output=True, text=True)
-    if probe.returncode != 0:
-        skip_visibly(f"unshare --pid: {probe.stderr.strip()}")
+    need_pid_namespaces()
     return subprocess.Popen(["unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
                              proctor.path, "run", *[str(w) for w in words]],
                             **proctor.options(options))

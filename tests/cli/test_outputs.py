@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """CSV and summary files: their form, where they go, and what happens when they cannot."""
+import contextlib
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from proctor_cli import PATIENCE, problems, read_csv, said, skip_visibly, wait_until
+from proctor_cli import PATIENCE, SLACK, problems, read_csv, said, skip_visibly, wait_until
 
 SUFFIX = {"seconds": "_seconds", "bytes": "_bytes", "bytes per second": "_bytes_per_second",
           "cores": "_cores", "ratio": "_ratio", "watts": "_watts", "joules": "_joules",
@@ -236,6 +237,26 @@ def test_a_reader_that_leaves(proctor):
     lines = said(err)
     assert len(lines) == 1 and "Broken pipe" in lines[0]
     assert problems(proctor.summary()) == [lines[0].removeprefix("proctor: ")]
+
+
+def test_trouble_that_cannot_be_said_holds_nothing_up(proctor):
+    """Standard error is a pipe that is full and that nobody reads."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(writer, b"x" * 4096):
+            pass
+    os.set_blocking(writer, True)
+    before = time.monotonic()
+    process = proctor.start("run", "-q", "--csv", "/dev/full", "--flush-timeout", "1s", "--summary",
+                            proctor.summary_file, "true", stderr=writer)
+    try:
+        status = process.wait(15 * SLACK)
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert status == 0 and time.monotonic() - before < 8 * SLACK
+    assert proctor.summary()["exit"]["code"] == 0
 
 
 @pytest.mark.parametrize("path", ["/dev/full", "-"])

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor_cli import SLACK, finish, is_alive, numbers, read_csv, read_line, state_of, wait_until
+from proctor_cli import (SLACK, finish, is_alive, numbers, problems, read_csv, read_line, state_of,
+                         wait_until)
 
 HANDED_ON = [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1,
              signal.SIGUSR2, signal.SIGCONT, signal.SIGWINCH, signal.SIGALRM, signal.SIGPIPE,
@@ -185,6 +186,26 @@ def test_no_stop_is_lost_from_the_gaps(proctor, jobs):
     _, _, summary = counter.end()
     gaps = [e["seconds"] for e in summary["events"] if e["type"] == "gap"]
     assert 1 <= len(gaps) <= 30 and sum(gaps) >= 30 * 0.03 - 0.02
+
+
+def test_many_stops_do_not_crowd_trouble_out(proctor, jobs):
+    """A summary has room for some events: those that say what is wrong are among them."""
+    reader, writer = os.pipe()
+    counter = Counter(proctor, jobs, "-i", "100ms", "--csv", f"/proc/self/fd/{writer}",
+                      pass_fds=[writer])
+    os.close(writer)
+    for _ in range(85):
+        os.kill(counter.pid, signal.SIGSTOP)
+        wait_until(lambda: state_of(counter.pid) == "T", "the job to stop")
+        time.sleep(0.02)
+        os.kill(counter.pid, signal.SIGCONT)
+        counter.expect(signal.SIGCONT)
+        time.sleep(0.005)
+    os.close(reader)
+    _, _, summary = counter.end(settle=0.3)
+    assert any("Broken pipe" in text for text in problems(summary))
+    assert len([e for e in summary["events"] if e["type"] == "gap"]) >= 20
+    assert summary["events_total"] >= 80 and summary["events_total"] >= len(summary["events"])
 
 
 def test_a_signal_for_a_stopped_job_is_not_lost(proctor, jobs):

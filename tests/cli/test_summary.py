@@ -165,6 +165,21 @@ def test_the_text_says_what_the_json_says(proctor, jobs):
     assert summary["accounting"]["cpu"]["source"] in done.stderr
 
 
+def test_a_peak_above_a_total_that_was_given_is_shown(proctor, jobs):
+    """Half a core was said to be there, one was used: a peak is not made to fit."""
+    done = proctor.run("-i", "200ms", "--cpu-total", "0.5", "sh", "-c",
+                       f"{jobs}/family waited 1 1000000; sleep 1.5")
+    shown = re.search(r"CPU .*peak ([\d.]+) of 0\.5", done.stderr)
+    assert shown and 0.8 <= float(shown.group(1)) < 1.3, done.stderr
+
+
+def test_a_job_too_short_for_a_rate_has_no_peak_of_one(proctor):
+    for _ in range(10):
+        lines = proctor.run("true").stderr.splitlines()
+        (cpu,) = [line for line in lines if line.split()[0] == "CPU"]
+        assert "mean" in cpu and "peak" not in cpu
+
+
 def test_signals_have_names(proctor):
     assert "killed by SIGKILL" in proctor.run("sh", "-c", "kill -9 $$").stderr
 
@@ -174,6 +189,14 @@ def test_curves_only_where_they_can_be_shown(proctor):
     assert re.search("[\u2581-\u2588]", proctor.run(*job).stderr)
     plain = proctor.run(*job, env={"LC_ALL": "C"}).stderr
     assert plain.isascii()
+
+
+def test_the_last_label_of_a_name_counts(proctor):
+    done, summary = proctor.recorded("--label", "a=1", "--label", "ab=3", "--label", "a=2", "true")
+    pairs = []
+    json.loads(proctor.summary_file.read_text(), object_pairs_hook=pairs.extend)
+    assert done.returncode == 0 and summary["run"]["labels"] == {"ab": "3", "a": "2"}
+    assert [key for key, _ in pairs].count("a") == 1
 
 
 # --- hostile text ---------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Under a terminal: keys reach the job once, Ctrl-Z stops both, and colours only where wanted."""
+import fcntl
 import os
 import pty
 import re
@@ -235,6 +236,23 @@ def test_hangup_reaches_the_job_and_the_summary_is_written(terminal, proctor):
     t.master = -1
     wait_until(proctor.summary_file.exists, "the summary after a hangup")
     assert proctor.summary()["exit"] == {"code": 5, "signal": None}
+
+
+def test_hangup_of_a_terminal_whose_session_we_lead_ends_both(proctor):
+    """The kernel tells the leader of the session alone: without us that would be the job."""
+    master, slave = pty.openpty()
+    process = proctor.start("run", "-q", "--summary", proctor.summary_file, "sleep", "20",
+                            stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+                            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(slave)
+    job = proctor.job_of(process)
+    assert os.getsid(job) == process.pid
+    before = time.monotonic()
+    os.close(master)
+    assert process.wait(PATIENCE) == -signal.SIGHUP
+    assert time.monotonic() - before < 5 * SLACK
+    assert not is_alive(job)
+    assert proctor.summary()["exit"] == {"code": None, "signal": int(signal.SIGHUP)}
 
 
 # --- the terminal is the job's --------------------------------------------------------------------

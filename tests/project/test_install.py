@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `make`, `make demo` and `make install` promise, in a copy of the tree."""
 import os
+import shutil
 import subprocess
+
+import pytest
 
 
 def make(clone, clean_env, *args):
@@ -54,3 +57,29 @@ def test_missing_tools_are_said(clone, tmp_path):
                           capture_output=True, text=True)
     assert done.returncode == 1
     assert "meson" in done.stderr and "package manager" in done.stderr
+
+
+@pytest.mark.parametrize("missing", [True, False], ids=["scdoc is missing", "nothing is missing"])
+def test_root_is_asked_for_only_when_it_must(clone, tmp_path, missing):
+    """As an ordinary user, with an apt-get and a sudo that only write down what they are asked."""
+    if os.getuid() != 0:
+        pytest.fail("this test becomes an ordinary user, which only root can")
+    tools, log = tmp_path / "bin", tmp_path / "log"
+    tools.mkdir()
+    for name in ("sh", "test", "id", "cat", "mktemp", "rm", "env", "cc", "meson", "ninja", "pkg-config"):
+        (tools / name).symlink_to(shutil.which(name) or "/bin/true")
+    if not missing:
+        (tools / "scdoc").symlink_to("/bin/true")
+    for name in ("sudo", "apt-get"):
+        (tools / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {log}\n')
+        (tools / name).chmod(0o755)
+    tmp_path.chmod(0o777)
+    for folder in [tmp_path, *tmp_path.parents]:
+        if os.stat(folder).st_uid == 0 and folder != folder.parent:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    done = subprocess.run(["/bin/sh", clone / "tools/install-deps", "build"], user=65534, group=65534,
+                          env={"PATH": str(tools), "TMPDIR": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said = log.read_text() if log.exists() else ""
+    assert ("sudo apt-get update" in said and "install -y --no-install-recommends scdoc" in said) == missing
+    assert bool(said) == missing

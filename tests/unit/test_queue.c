@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -76,6 +78,55 @@ static void test_events_from_many_threads(void **state)
         pthread_join(threads[i], NULL);
     assert_int_equal(e.total, 4000);
     assert_int_equal(e.problems, 4000);
+}
+
+/* --- what is allocated ------------------------------------------------------------------------ */
+
+static atomic_size_t allocated;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *data, size_t size);
+void *__real_reallocarray(void *data, size_t n, size_t size);
+void __real_free(void *data);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *data, size_t size);
+void *__wrap_reallocarray(void *data, size_t n, size_t size);
+void __wrap_free(void *data);
+
+static void *counted(void *data)
+{
+    allocated += malloc_usable_size(data);
+    return data;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return counted(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return counted(__real_calloc(n, size));
+}
+
+void *__wrap_realloc(void *data, size_t size)
+{
+    allocated -= malloc_usable_size(data);
+    return counted(__real_realloc(data, size));
+}
+
+void *__wrap_reallocarray(void *data, size_t n, size_t size)
+{
+    allocated -= malloc_usable_size(data);
+    return counted(__real_reallocarray(data, n, size));
+}
+
+void __wrap_free(void *data)
+{
+    allocated -= malloc_usable_size(data);
+    __real_free(data);
 }
 
 /* --- the queue -------------------------------------------------------------------------------- */
@@ -214,6 +265,56 @@ static void test_a_stuck_writer_is_left_behind(void **state)
     assert_contains(events.item[0].text, "blocked");
 }
 
+/* Pushes 200 snapshots, `small` of them with few members, all others with very many, at a writer
+ * that does not move: what waits has a bound all the same, and it is as it was pushed. */
+static void check_memory_of_the_ring(int small)
+{
+    enum { PUSHED = 200, FEW = 10, MANY = 20000, BOUND = 64 * 1024 * 1024 };
+    static struct recorder r;
+    struct pr_events events;
+    struct proctor_snapshot few = {0}, many = {0};
+    memset(&r, 0, sizeof r);
+    assert_int_equal(pipe(r.gate), 0);
+    assert_true(pr_snapshot_reserve(&few, FEW) && pr_snapshot_reserve(&many, MANY));
+    few.member_count = FEW;
+    many.member_count = MANY;
+    struct pr_queue *q = start(&r, 1, &events);
+    size_t before = allocated, most = 0;
+    for (int i = 0; i < PUSHED; i++) {
+        struct proctor_snapshot *s = i < small ? &few : &many;
+        s->elapsed = i;
+        s->members[0].pid = i + 1;
+        pr_queue_push(q, s);
+        most = allocated > before + most ? allocated - before : most;
+    }
+    if (most > BOUND)
+        fail_msg("%zu bytes are allocated for the ring", most);
+    close(r.gate[1]); /* every read goes on from here */
+    assert_true(pr_queue_finish(q, 10, 0));
+    assert_true(r.count >= 4 && r.count < PUSHED && events.problems >= 1);
+    for (size_t i = 0; i < r.count; i++) {
+        assert_int_equal(r.first_member[i], r.seen[i] + 1);
+        assert_true(r.member_count[i] == (r.seen[i] < small ? FEW : MANY));
+    }
+    assert_true(allocated <= before);
+    pr_snapshot_done(&few);
+    pr_snapshot_done(&many);
+    close(r.gate[0]);
+}
+
+static void test_memory_for_many_members_is_bounded(void **state)
+{
+    (void)state;
+    check_memory_of_the_ring(0);
+}
+
+/* The job grows while the writer is busy with the first of its snapshots. */
+static void test_memory_of_a_job_that_grows_is_bounded(void **state)
+{
+    (void)state;
+    check_memory_of_the_ring(3);
+}
+
 static void test_cpu_of_the_writer(void **state)
 {
     (void)state;
@@ -265,6 +366,8 @@ int main(void)
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_a_blocked_output_loses_samples_not_time),
         cmocka_unit_test(test_a_stuck_writer_is_left_behind),
+        cmocka_unit_test(test_memory_for_many_members_is_bounded),
+        cmocka_unit_test(test_memory_of_a_job_that_grows_is_bounded),
         cmocka_unit_test(test_cpu_of_the_writer),
         cmocka_unit_test(test_snapshot_values_by_key),
     };

@@ -227,6 +227,17 @@ static void test_smaps(void **state)
     assert_exactly(e->value[METRIC_MEM_USS], 100 * 1024); /* not once more */
 }
 
+/* Huge pages of its own are neither clean nor dirty, nor in Pss. */
+static void test_smaps_with_huge_pages(void **state)
+{
+    (void)state;
+    tree_process(dir, (struct fake_process){
+                          .pid = 10, .pss_kb = 123, .private_kb = 100, .hugetlb_kb = 2048});
+    assert_int_equal(read_one(SOURCE_pid_smaps), 0);
+    assert_exactly(e->value[METRIC_MEM_PSS], 123 * 1024);
+    assert_exactly(e->value[METRIC_MEM_USS], (100 + 2048) * 1024);
+}
+
 static void test_smaps_that_cannot_be_read_is_absent(void **state)
 {
     (void)state;
@@ -389,6 +400,7 @@ int main(void)
         TEST(test_status),
         TEST(test_the_better_swap_stays),
         TEST(test_smaps),
+        TEST(test_smaps_with_huge_pages),
         TEST(test_smaps_that_cannot_be_read_is_absent),
         TEST(test_fds),
         TEST(test_clock_is_not_asked_under_a_foreign_root),

@@ -388,14 +388,20 @@ static void test_no_such_process(void **state)
 
 /* --- the real /proc --------------------------------------------------------------------------- */
 
+/* In place of the tree that setup made. */
+static struct pr_tick watch_ourselves(void)
+{
+    struct pr_tree_setting setting = {.root = getpid()};
+    pr_host_close(&host);
+    assert_int_equal(pr_host_open(&host, "/", &err), 0);
+    assert_int_equal(pr_tree_new(&setting, &host, &target, &err), 0);
+    return (struct pr_tick){&host, 1, text, sizeof text};
+}
+
 static void test_real_processes(void **state)
 {
     (void)state;
-    struct pr_host real;
-    assert_int_equal(pr_host_open(&real, "/", &err), 0);
-    struct pr_tick here = {&real, 1, text, sizeof text};
-    struct pr_tree_setting setting = {.root = getpid()};
-    assert_int_equal(pr_tree_new(&setting, &real, &target, &err), 0);
+    struct pr_tick here = watch_ourselves();
     assert_int_equal(target->ops->update(target, &here, &set), 0);
     assert_int_equal(set.count, 1);
     pid_t child = fork();
@@ -410,11 +416,51 @@ static void test_real_processes(void **state)
     assert_int_equal(set.count, 2);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    for (size_t i = 0; i < set.count; i++)
-        pr_source_release(&real, set.items[i]);
-    target->ops->free(target, true);
-    target = NULL;
-    pr_host_close(&real);
+}
+
+static unsigned listings;
+
+ssize_t __real_getdents64(int fd, void *buffer, size_t size);
+ssize_t __wrap_getdents64(int fd, void *buffer, size_t size);
+
+ssize_t __wrap_getdents64(int fd, void *buffer, size_t size)
+{
+    listings++;
+    return __real_getdents64(fd, buffer, size);
+}
+
+static int last_pid(void)
+{
+    char line[128] = "";
+    FILE *f = fopen("/proc/loadavg", "r");
+    assert_non_null(fgets(line, sizeof line, f));
+    fclose(f);
+    return atoi(strrchr(line, ' '));
+}
+
+/* While nobody on the machine forks there is nobody new: /proc is not listed again. */
+static void test_no_fork_no_listing(void **state)
+{
+    (void)state;
+    struct pr_tick here = watch_ourselves();
+    bool quiet = false;
+    for (int i = 0; i < 1000 && !quiet; i++) {
+        int before = last_pid();
+        for (int k = 0; k < 3; k++) /* who was born while we looked is looked for once more */
+            assert_int_equal(target->ops->update(target, &here, &set), 0);
+        listings = 0;
+        assert_int_equal(target->ops->update(target, &here, &set), 0);
+        quiet = last_pid() == before; /* others fork, too */
+        usleep(quiet ? 0 : 10000);
+    }
+    assert_true(quiet);
+    assert_int_equal(listings, 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(target->ops->update(target, &here, &set), 0);
+    assert_true(listings > 0);
+    waitpid(child, NULL, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -444,6 +490,7 @@ int main(void)
         TEST(test_not_over_while_threads_are_left),
         TEST(test_no_such_process),
         TEST(test_real_processes),
+        TEST(test_no_fork_no_listing),
     };
     return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ struct fake_process {
     int threads;         /* 0 is 1 */
     unsigned long start; /* ticks; 0 is 1000 + pid */
     unsigned long minflt, cminflt, majflt, cmajflt, utime, stime, cutime, cstime;
-    unsigned long vms_pages, rss_pages, hwm_kb, swap_kb, pss_kb, private_kb;
+    unsigned long vms_pages, rss_pages, hwm_kb, swap_kb, pss_kb, private_kb, hugetlb_kb;
     unsigned long rchar, wchar, read_bytes, write_bytes, voluntary, involuntary;
     int fds;
     bool no_io, no_smaps;
@@ -118,9 +118,9 @@ static inline void tree_write_memory(const char *dir, const struct fake_process 
     snprintf(text, sizeof text,
              "55d0-7ffd ---p 00000000 00:00 0    [rollup]\nRss: %lu kB\nPss: %lu kB\n"
              "Pss_Dirty: 1 kB\nPrivate_Clean: %lu kB\nPrivate_Dirty: %lu kB\nSwap: %lu kB\n"
-             "SwapPss: 0 kB\nPrivate_Hugetlb: 0 kB\n",
+             "SwapPss: 0 kB\nPrivate_Hugetlb: %lu kB\n",
              p->rss_pages * 4, p->pss_kb, p->private_kb / 4, p->private_kb - p->private_kb / 4,
-             p->swap_kb);
+             p->swap_kb, p->hugetlb_kb);
     tree_write(dir, name, text);
 }
 

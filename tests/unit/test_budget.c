@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gives way where recording would cost more than --budget: an interval that nobody asked for.
+ */
+#include "recording.h"
+
+enum { TICKS = 40 };
+
+static struct recording r;
+
+static int setup(void **state)
+{
+    (void)state;
+    recording_new(&r);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    recording_done(&r);
+    return 0;
+}
+
+static const struct pr_event *first_budget_event(void)
+{
+    for (size_t i = 0; i < r.s.events.count; i++)
+        if (r.s.events.item[i].type == EVENT_BUDGET)
+            return &r.s.events.item[i];
+    return NULL;
+}
+
+/* Ticks of a job of some processes, at an interval of 1 ms that came from there. */
+static void record(enum pr_origin origin, const char *budget)
+{
+    option(&r, OPTION_BUDGET, budget);
+    r.config.origin[OPTION_INTERVAL] = (uint8_t)origin;
+    for (int pid = 100; pid < 110; pid++)
+        tree_process(r.dir, (struct fake_process){.pid = pid, .ppid = pid > 100 ? 100 : 1});
+    recording_begin(&r, (struct pr_tree_setting){.root = 100});
+    assert_int_equal(r.s.step, 1000000);
+    for (int i = 0; i < TICKS; i++)
+        recording_tick(&r);
+}
+
+static void test_the_default_interval_is_stretched(void **state)
+{
+    (void)state;
+    record(ORIGIN_DEFAULT, "0.001%");
+    assert_true(r.s.step > 1000000);
+    const struct pr_event *event = first_budget_event();
+    assert_non_null(event);
+    assert_contains(event->text, "interval");
+    assert_contains(event->text, "0.001%");
+    assert_int_equal(r.s.events.problems, 0); /* it is no trouble */
+    assert_true(r.s.next - r.s.sampled > 500000);
+}
+
+static void test_an_interval_that_was_asked_for_stays(void **state)
+{
+    (void)state;
+    record(ORIGIN_OPTION, "0.001%");
+    assert_int_equal(r.s.step, 1000000);
+    assert_null(first_budget_event());
+}
+
+static void test_an_interval_within_the_budget_stays(void **state)
+{
+    (void)state;
+    record(ORIGIN_DEFAULT, "100000%");
+    assert_int_equal(r.s.step, 1000000);
+    assert_null(first_budget_event());
+}
+
+/* It doubles, it does not run away. */
+static void test_a_stretched_interval_has_an_end(void **state)
+{
+    (void)state;
+    record(ORIGIN_DEFAULT, "0.001%");
+    for (int i = 0; i < 100; i++) {
+        r.s.stretched = r.s.sampled - 1000 * r.s.step; /* as if that much time had passed */
+        r.s.stretched_cpu = r.s.own_cpu - 1000 * r.s.step;
+        pr_session_tick(&r.s);
+    }
+    assert_true(r.s.step <= INT64_C(120) * 1000000000);
+    assert_true(r.s.events.total < 100);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_the_default_interval_is_stretched),
+        TEST(test_an_interval_that_was_asked_for_stays),
+        TEST(test_an_interval_within_the_budget_stays),
+        TEST(test_a_stretched_interval_has_an_end),
+    };
+    return cmocka_run_group_tests_name("budget", tests, NULL, NULL);
+}
