@@ -303,14 +303,14 @@ static void name_left(struct pr_session *s)
     }
 }
 
-/* Starting costs some milliseconds whatever comes: a budget is about a second at the least. */
-static void check_budget(struct pr_session *s)
+/* Of what sampling and writing took; starting costs some milliseconds whatever comes. */
+static void check_budget(struct pr_session *s, int64_t cpu)
 {
-    double percent = pr_seconds(s->self_cpu) / s->stats.seconds * 100;
+    double percent = pr_seconds(cpu) / s->stats.seconds * 100;
     s->over_budget = s->stats.seconds >= 1 && percent > s->config->budget;
     if (s->over_budget)
         pr_event_add(&s->events, EVENT_BUDGET, s->stats.seconds, 0,
-                     "recording used %.2f %% of one core, more than the budget of %s", percent,
+                     "sampling used %.2f %% of one core, more than the budget of %s", percent,
                      s->config->text[OPTION_BUDGET]);
 }
 
@@ -320,9 +320,9 @@ void pr_session_end(struct pr_session *s)
         return;
     s->gone |= pr_session_over(s);
     sample(s, true);
-    s->self_cpu =
-        s->inside ? s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0) : pr_clock_process_cpu();
-    check_budget(s);
+    int64_t cpu = s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
+    s->self_cpu = s->inside ? cpu : pr_clock_process_cpu();
+    check_budget(s, cpu);
     if (s->gone)
         name_left(s);
     if (s->queue && s->summarize)
