@@ -3,14 +3,15 @@
 
 #include <string.h>
 
+#include "util/scan.h"
+
 const struct pr_metric pr_metrics[METRIC_COUNT] = {
 #define METRIC(id, ...) [METRIC_##id] = {__VA_ARGS__},
 #include "core/metrics.def"
 #undef METRIC
 };
 
-/* pr_scan_keyed remembers the metrics of one text in a 64-bit word. */
-_Static_assert(METRIC_COUNT < 64, "widen `seen` in pr_scan_keyed and the selection masks");
+_Static_assert(METRIC_COUNT <= SCAN_METRICS, "pr_scan_keyed could not tell them apart");
 
 enum pr_metric_id pr_metric_find(const char *key)
 {

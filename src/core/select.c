@@ -14,19 +14,11 @@ static bool matches(const char *pattern, size_t len, const char *key)
     return strlen(key) == len && strncmp(key, pattern, len) == 0;
 }
 
-static uint64_t matching(const char *pattern, size_t len)
-{
-    uint64_t bits = 0;
-    for (int i = 0; i < METRIC_COUNT; i++)
-        if (matches(pattern, len, pr_metrics[i].key))
-            bits |= UINT64_C(1) << i;
-    return bits;
-}
-
 int pr_select_check(const char *key, const char *what, struct proctor_error *err)
 {
-    if (matching(key, strlen(key)))
-        return 0;
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (matches(key, strlen(key), pr_metrics[i].key))
+            return 0;
     return pr_error(err, EINVAL, "%s: '%.80s' is no metric; `proctor metrics` lists them", what,
                     key);
 }
@@ -44,20 +36,26 @@ static unsigned needs(int id)
     return reads;
 }
 
+/* Asked for, or nothing was, and not switched off. */
+static bool is_shown(const struct pr_config *c, const struct pr_metric *m)
+{
+    bool asked = !c->select.count;
+    for (size_t i = 0; i < c->select.count; i++)
+        asked |= matches(c->select.items[i], strlen(c->select.items[i]), m->key);
+    bool off =
+        (c->no_pss && m->needs == READ_SMAPS) || (c->no_gpu && strncmp(m->key, "gpu.", 4) == 0);
+    return asked && !off;
+}
+
 struct pr_select pr_select_of(const struct pr_config *c)
 {
-    struct pr_select s = {c->select.count ? 0 : (UINT64_C(1) << METRIC_COUNT) - 1, 0};
-    for (size_t i = 0; i < c->select.count; i++)
-        s.shown |= matching(c->select.items[i], strlen(c->select.items[i]));
+    struct pr_select s = {.reads = READ_STAT}; /* who a process is */
     for (int i = 0; i < METRIC_COUNT; i++) {
-        bool pss = pr_metrics[i].needs == READ_SMAPS;
-        if ((c->no_pss && pss) || (c->no_gpu && strncmp(pr_metrics[i].key, "gpu.", 4) == 0))
-            s.shown &= ~(UINT64_C(1) << i);
-        if (pr_selected(&s, i))
+        s.shown[i] = is_shown(c, &pr_metrics[i]);
+        if (s.shown[i])
             s.reads |= needs(i);
     }
     if (c->no_pss)
         s.reads &= ~(unsigned)READ_SMAPS;
-    s.reads |= READ_STAT; /* who a process is */
     return s;
 }

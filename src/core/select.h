@@ -2,7 +2,6 @@
 /* Which metrics are wanted, and so which readings are made. */
 #pragma once
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "core/error.h"
 #include "core/metric.h"
@@ -10,9 +9,8 @@
 struct pr_config;
 
 struct pr_select {
-    uint64_t shown; /* a bit for each metric that goes out */
-    unsigned
-        reads; /* READ_ bits that the shown ones need, directly or through what they derive from */
+    bool shown[METRIC_COUNT]; /* those that go out */
+    unsigned reads; /* READ_ bits that they need, directly or through what they derive from */
 };
 
 /* Checks a key or a family ("cpu.*"). 0 or -EINVAL. */
@@ -21,5 +19,5 @@ struct pr_select pr_select_of(const struct pr_config *c);
 
 static inline bool pr_selected(const struct pr_select *s, int id)
 {
-    return s->shown >> id & 1;
+    return s->shown[id];
 }

@@ -86,7 +86,7 @@ void pr_scan_keyed(const char *text, size_t len, const struct pr_scan_row *rows,
                    double *values)
 {
     struct pr_scan s = pr_scan_of(text, len), line;
-    uint64_t seen = 0; /* metrics met before in this text: further lines of theirs add up */
+    bool seen[SCAN_METRICS] = {false}; /* in this text before: further lines of a metric add up */
     while (pr_scan_line(&s, &line)) {
         for (size_t i = 0; i < count; i++) {
             struct pr_scan rest = line;
@@ -95,10 +95,10 @@ void pr_scan_keyed(const char *text, size_t len, const struct pr_scan_row *rows,
                 continue;
             if (!pr_scan_u64(&rest, &v))
                 break;
-            uint64_t bit = UINT64_C(1) << (rows[i].metric & 63);
+            int metric = rows[i].metric;
             double add = (double)v * rows[i].scale;
-            values[rows[i].metric] = seen & bit ? values[rows[i].metric] + add : add;
-            seen |= bit;
+            values[metric] = seen[metric] ? values[metric] + add : add;
+            seen[metric] = true;
             break;
         }
     }

@@ -30,9 +30,10 @@ bool pr_scan_equals(struct pr_scan s, const char *text);
 
 /* One line "Key: value" of a keyed file (io, status, smaps_rollup, meminfo): which metric it
  * belongs to and what to multiply by. Several rows may feed one metric: they add up. */
+#define SCAN_METRICS 128
 struct pr_scan_row {
     const char *key; /* with its colon */
-    int metric;
+    int metric;      /* below SCAN_METRICS */
     double scale;
 };
 
