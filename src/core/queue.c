@@ -23,7 +23,7 @@ struct pr_queue {
     bool ending, ended;
     const char *summary;   /* borrowed; set before ending is, NULL for none */
     unsigned long dropped; /* this and the next are the sampler's */
-    size_t room;           /* members that the slots have been made ready for */
+    size_t room;           /* members that the slots have been made ready for; guarded as head is */
     unsigned size;         /* slots in use; guarded as head is */
     struct proctor_snapshot ring[RING];
 };
@@ -43,10 +43,12 @@ static void *writer(void *data)
             pthread_cond_wait(&q->changed, &q->lock);
             continue;
         }
-        const struct proctor_snapshot *snapshot = &q->ring[q->tail % q->size];
+        struct proctor_snapshot *snapshot = &q->ring[q->tail % q->size];
         pthread_mutex_unlock(&q->lock);
         write_one(q, snapshot);
         pthread_mutex_lock(&q->lock);
+        if (snapshot->member_cap > q->room) /* grown on its own: it would not fit into all slots */
+            pr_snapshot_done(snapshot);
         q->tail++;
     }
     pthread_mutex_unlock(&q->lock);
@@ -128,7 +130,8 @@ void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot)
 {
     pthread_mutex_lock(&q->lock);
     make_room(q, snapshot->member_cap);
-    bool full = q->head - q->tail == q->size;
+    unsigned slots = slots_for(snapshot->member_count);
+    bool full = q->head - q->tail >= (slots < q->size ? slots : q->size);
     pthread_mutex_unlock(&q->lock);
     if (full) {
         if (!q->dropped++)

@@ -154,7 +154,7 @@ int pr_session_arm(struct pr_session *s)
 static void share_descriptors(struct pr_session *s)
 {
     s->own_fds += 5 + s->energy.zones;              /* root, proc, its listing, loadavg, timer */
-    int left = s->host.hold_limit - s->own_fds - 1; /* one more wakes the thread */
+    int left = s->host.hold_limit - s->own_fds - 2; /* one wakes the thread, one is open just now */
     if (s->inside)
         s->host.hold_limit = left > 0 ? left : 0;
 }
