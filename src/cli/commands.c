@@ -48,7 +48,6 @@ const struct pr_command pr_commands[] = {
 void pr_complain(const char *format, ...)
 {
     char text[1024];
-    size_t done;
     struct pr_buf line = {0};
     va_list args;
     va_start(args, format);
@@ -57,7 +56,8 @@ void pr_complain(const char *format, ...)
     pr_buf_str(&line, "proctor: ");
     pr_text_safe(&line, text);
     pr_buf_char(&line, '\n');
-    pr_fs_write(STDERR_FILENO, line.data, line.len, &done);
+    /* Who does not read what we say must not hold us up; the summary has it, too. */
+    pr_fs_write_soon(STDERR_FILENO, line.data, line.len, 1000);
     pr_buf_done(&line);
 }
 

@@ -34,17 +34,18 @@ struct pr_entity {
     char state;     /* as in stat: R S D Z ... */
     char comm[COMM_MAX];
     enum pr_life life;
-    bool born_inside;           /* started while we recorded: all it used counts */
-    bool first;                 /* not yet through a whole tick */
-    bool no_mm, own_mm;         /* shares its parent's memory (vfork); is known not to */
-    int fd[SOURCE_COUNT];       /* held descriptors, -1 where none */
-    bool ignores_children;      /* SIGCHLD: the kernel reaps in its place, and keeps no account */
-    unsigned looks;             /* how often it was read */
-    unsigned missing;           /* files that were not there, a bit for each source */
-    bool io_denied;             /* its I/O could not be read */
-    clockid_t clock;            /* its CPU clock, 0 before it was asked for */
-    int64_t pss_at;             /* boot time of the last PSS reading, 0 for never */
-    double value[METRIC_COUNT]; /* now; NaN is absent */
+    bool born_inside;      /* started while we recorded: all it used counts */
+    bool first;            /* not yet through a whole tick */
+    bool no_mm, own_mm;    /* shares its parent's memory (vfork); is known not to */
+    int fd[SOURCE_COUNT];  /* held descriptors, -1 where none */
+    bool ignores_children; /* SIGCHLD: the kernel reaps in its place, and keeps no account */
+    int64_t signals_at;    /* boot time of the last look at that, where status is not read anyway */
+    unsigned looks;        /* how often it was read */
+    unsigned missing;      /* files that were not there, a bit for each source */
+    bool io_denied;        /* its I/O could not be read */
+    clockid_t clock;       /* its CPU clock, 0 before it was asked for */
+    int64_t pss_at;        /* boot time of the last PSS reading, 0 for never */
+    double value[METRIC_COUNT];    /* now; NaN is absent */
     double previous[METRIC_COUNT]; /* counters at the tick before */
     double reaped[METRIC_COUNT];   /* counters taken over from children that it waited for */
     struct pr_mean mean;           /* for --average */

@@ -17,8 +17,11 @@ void pr_session_look(struct pr_session *s, pid_t pid)
 {
     struct pr_tick t = {&s->host, pr_clock_boot(), s->text, SESSION_TEXT};
     struct pr_entity *e = pr_entities_find(&s->set, pid);
-    if (e)
-        pr_source_read(&t, e, SOURCE_pid_stat);
+    if (!e)
+        return;
+    pr_source_read(&t, e, SOURCE_pid_stat);
+    pr_source_read(&t, e, SOURCE_pid_status);
+    s->children_ignored |= e->ignores_children;
 }
 
 void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss)

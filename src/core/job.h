@@ -6,7 +6,7 @@
 
 /* Finds who is there already, and reads no more than who they are. */
 void pr_session_meet(struct pr_session *s);
-/* A child has ended and is about to be waited for: what its stat file says last. */
+/* A child has ended and is about to be waited for: what its files say last. */
 void pr_session_look(struct pr_session *s, pid_t pid);
 /* We waited for a child: its usage goes into the account. */
 void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss);

@@ -99,6 +99,15 @@ static bool is_wanted(const struct pr_session *s, const struct pr_entity *e, int
     return !s->gone || id == SOURCE_pid_clock || id == SOURCE_pid_status;
 }
 
+/* Does it ignore its children? That has to be known whatever is selected, but not at each tick. */
+static void look_at_signals(const struct pr_tick *t, struct pr_entity *e)
+{
+    if (e->signals_at && t->now - e->signals_at < NS_PER_S)
+        return;
+    e->signals_at = t->now;
+    pr_source_read(t, e, SOURCE_pid_status);
+}
+
 static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
 {
     if (read_identity(s, t, e) < 0)
@@ -107,6 +116,8 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
     for (int id = 0; id < SOURCE_COUNT; id++)
         if (is_wanted(s, e, id))
             read_source(s, t, e, id);
+    if (!(s->select.reads & READ_STATUS))
+        look_at_signals(t, e);
     if (s->gone || pr_entity_is_dead(e))
         blank_gauges(e);
     e->no_mm = borrows_memory(s, e);
@@ -167,15 +178,12 @@ static void take_ourselves_out(struct pr_session *s)
     take_off(&e->value[METRIC_CPU_SYSTEM], seconds); /* nearly all that we do is in the kernel */
 }
 
-static void join_new(struct pr_session *s, const struct pr_tick *t)
+static void join_new(struct pr_session *s)
 {
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];
         if (!e->first || e->life != LIFE_ALIVE || isnan(e->value[METRIC_FAULTS_MINOR]))
             continue;
-        if (!(s->select.reads & READ_STATUS)) /* once at least: does it ignore its children? */
-            pr_source_read(t, e, SOURCE_pid_status);
-        s->children_ignored |= e->ignores_children;
         pr_ledger_join(&s->ledger, e);
         e->first = false;
     }
@@ -213,7 +221,7 @@ void pr_tick_read(struct pr_session *s, int64_t now)
     for (size_t k = 0; k < s->set.count && s->config->no_children; k++)
         memset(s->set.items[k]->reaped, 0, sizeof s->set.items[k]->reaped);
     take_ourselves_out(s);
-    join_new(s, &t);
+    join_new(s);
 }
 
 /* --- the job ---------------------------------------------------------------------------------- */

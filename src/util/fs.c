@@ -90,3 +90,12 @@ int pr_fs_write(int fd, const char *data, size_t len, size_t *ret_done)
     }
     return 0;
 }
+
+bool pr_fs_write_soon(int fd, const char *data, size_t len, int milliseconds)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLOUT};
+    size_t done;
+    if (poll(&wait, 1, milliseconds) <= 0 || !(wait.revents & POLLOUT))
+        return false;
+    return pr_fs_write(fd, data, len, &done) == 0;
+}

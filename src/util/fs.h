@@ -17,3 +17,7 @@ ssize_t pr_fs_read(int dirfd, const char *path, char *text, size_t size);
 int pr_fs_slurp(int dirfd, const char *path, char **ret_text, size_t *ret_len);
 /* Writes as much as goes; *ret_done says how much did. 0 or -errno. */
 int pr_fs_write(int fd, const char *data, size_t len, size_t *ret_done);
+/* The same for a short text that is not worth waiting for: false where a pipe has no room for so
+ * long.
+ */
+bool pr_fs_write_soon(int fd, const char *data, size_t len, int milliseconds);

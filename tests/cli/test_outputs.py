@@ -107,7 +107,7 @@ def test_processes_get_a_file_of_their_own(proctor, jobs, name, processes):
     assert {row["command"] for row in rows} == {"family"}
     root = rows[0]["pid"]
     assert {row["ppid"] for row in rows if row["pid"] != root} == {root}
-    assert float(rows[-1]["cpu_time_seconds"]) > 0
+    assert max(float(row["cpu_time_seconds"]) for row in rows) > 0
     times = {row["elapsed_seconds"] for row in read_csv(proctor.work / name)}
     assert {row["elapsed_seconds"] for row in rows} <= times
 
