@@ -80,7 +80,7 @@ def attach_to_the_outside(proctor, pid):
 
 
 def test_the_outer_proc_from_inside_shows_who_is_born_later(proctor):
-    """The last pid in loadavg is one of the reader's namespace: it says nothing of those outside."""
+    """The last pid in loadavg is of the reader's namespace: it says nothing of those outside."""
     job = proctor.other(["/usr/bin/python3", "-c", BURN_IN_A_CHILD], stdin=subprocess.PIPE,
                         stdout=subprocess.PIPE)
     assert job.stdout.readline() == b"ready\n"
