@@ -11,50 +11,76 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-__attribute__((noreturn)) static void child(const struct pr_spawn *s, int go, int report)
+enum {
+    GO,
+    REPORT,
+    READY,
+    PIPES
+}; /* to the child; from it, closing on exec; from it, closing now */
+
+static void close_pipes(int pipes[PIPES][2])
 {
-    struct pollfd wait = {.fd = go, .events = POLLIN};
-    int queued = 0;
+    for (int i = 0; i < PIPES; i++)
+        for (int end = 0; end < 2; end++)
+            if (pipes[i][end] >= 0)
+                close(pipes[i][end]);
+}
+
+static void close_end(int *fd)
+{
+    close(*fd);
+    *fd = -1;
+}
+
+/* Waits until the pipe has something to say, or nobody is left who could. */
+static void wait_for(int fd)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
     while (poll(&wait, 1, -1) < 0 && errno == EINTR)
         ;
-    if (ioctl(go, FIONREAD, &queued) < 0 || queued == 0)
+}
+
+__attribute__((noreturn)) static void child(const struct pr_spawn *s, int pipes[PIPES][2])
+{
+    int queued = 0;
+    close_end(&pipes[GO][1]);
+    close_end(&pipes[REPORT][0]);
+    close_end(&pipes[READY][0]);
+    close_end(&pipes[READY][1]); /* from here on we do not grow any more */
+    wait_for(pipes[GO][0]);
+    if (ioctl(pipes[GO][0], FIONREAD, &queued) < 0 || queued == 0)
         _exit(125); /* proctor is gone, or has called it off */
     signal(SIGCHLD, s->chld_ignored ? SIG_IGN : SIG_DFL);
     sigprocmask(SIG_SETMASK, &s->mask, NULL);
     execvpe(s->argv[0], s->argv, s->envp);
     int code = errno;
-    ssize_t ignored = write(report, &code, sizeof code);
+    ssize_t ignored = write(pipes[REPORT][1], &code, sizeof code);
     (void)ignored;
     _exit(127);
 }
 
 int pr_spawn_hold(struct pr_spawn *s)
 {
-    int go[2], report[2];
-    if (pipe2(go, O_CLOEXEC) < 0)
-        return -errno;
-    if (pipe2(report, O_CLOEXEC) < 0) {
-        int code = errno;
-        close(go[0]);
-        close(go[1]);
+    int pipes[PIPES][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, code = 0;
+    for (int i = 0; i < PIPES && code == 0; i++)
+        if (pipe2(pipes[i], O_CLOEXEC) < 0)
+            code = errno;
+    s->pid = code ? -1 : fork();
+    if (s->pid == 0)
+        child(s, pipes);
+    if (s->pid < 0) {
+        code = code ? code : errno;
+        close_pipes(pipes);
         return -code;
     }
-    s->pid = fork();
-    int code = errno;
-    if (s->pid == 0) {
-        close(go[1]);
-        close(report[0]);
-        child(s, go[0], report[1]);
-    }
-    close(go[0]);
-    close(report[1]);
-    s->go = go[1];
-    s->report = report[0];
-    if (s->pid > 0)
-        return 0;
-    close(s->go);
-    close(s->report);
-    return -code;
+    close_end(&pipes[GO][0]);
+    close_end(&pipes[REPORT][1]);
+    close_end(&pipes[READY][1]);
+    wait_for(pipes[READY][0]);
+    s->go = pipes[GO][1];
+    s->report = pipes[REPORT][0];
+    close(pipes[READY][0]);
+    return 0;
 }
 
 int pr_spawn_release(struct pr_spawn *s)

@@ -13,7 +13,7 @@ struct pr_spawn {
     int go, report; /* our ends of the pipes to the held child */
 };
 
-/* Forks a child that holds still until it is released. 0 or -errno. */
+/* Forks a child that holds still until it is released; returns when it does. 0 or -errno. */
 int pr_spawn_hold(struct pr_spawn *s);
 /* Lets it exec; returns once it has: 0, or -errno of the exec, and the child is gone then. */
 int pr_spawn_release(struct pr_spawn *s);
