@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from proctor_cli import PATIENCE, SLACK, numbers, read_csv, state_of, wait_until
+from proctor_cli import SANITIZED, PATIENCE, SLACK, numbers, read_csv, state_of, wait_until
 
 COUNTERS = ["cpu_user_seconds", "cpu_system_seconds", "cpu_time_seconds", "io_read_bytes",
             "io_write_bytes", "io_rchar_bytes", "io_wchar_bytes", "procs_started", "procs_exited",
@@ -201,7 +201,8 @@ def test_a_small_job_is_not_as_large_as_we_are(proctor, jobs):
     assert done.returncode == 0
     mark = int(done.stdout.split()[1]) * 1024
     peak = summary["metrics"]["mem.rss.peak"]["peak"]
-    assert 0 < peak <= mark + 64 * 1024, (peak, mark)
+    grows = 8 << 20 if SANITIZED else 64 << 10  # a sanitized proctor grows on its way to exec
+    assert 0 < peak <= mark + grows, (peak, mark)
 
 
 def test_memory_that_vfork_lends_counts_once(proctor, jobs):
