@@ -98,7 +98,7 @@ double pr_self_copy_peak(pid_t child)
 {
     char path[32];
     /* What it still touches on its way to exec, which differs from time to time. */
-    const double more = 768 * 1024;
+    const double more = 1024 * 1024;
     snprintf(path, sizeof path, "/proc/%d/status", (int)child);
     return high_water(path) + more;
 }
