@@ -13,7 +13,6 @@
 
 #include "cli/cli.h"
 #include "cli/outside.h"
-#include "util/clock.h"
 #include "util/fs.h"
 #include "util/scan.h"
 
@@ -98,15 +97,6 @@ static int prepare(struct attach *a, struct proctor_error *err)
     return 0;
 }
 
-static int milliseconds_left(const struct attach *a)
-{
-    const struct pr_session *s = &a->monitor->session;
-    if (a->monitor->config.duration <= 0)
-        return -1;
-    double left = a->monitor->config.duration - pr_session_elapsed(s, pr_clock_boot());
-    return left <= 0 ? 0 : left > 1e6 ? 1000000000 : (int)(left * 1000) + 1;
-}
-
 static void watch(struct attach *a)
 {
     struct pr_session *s = &a->monitor->session;
@@ -115,7 +105,7 @@ static void watch(struct attach *a)
                             {.fd = a->ended, .events = POLLIN}};
     pr_session_tick(s);
     while (!pr_session_over(s)) {
-        int left = milliseconds_left(a);
+        int left = pr_monitor_time_left(a->monitor);
         int n = left ? poll(wait, 3, left) : 0;
         if ((n < 0 && errno != EINTR) || n == 0 || (n > 0 && wait[0].revents))
             return; /* a signal, or time is up */

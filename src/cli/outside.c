@@ -103,7 +103,7 @@ char **pr_outside_environment(const char *run_id)
 int pr_outside_raise_limit(void)
 {
     struct rlimit limit;
-    const int most = 6000, spare = 64;
+    const int most = HOST_HOLD_MOST, spare = 64;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return 0;
     if (limit.rlim_cur < limit.rlim_max) {

@@ -16,8 +16,6 @@
 #include "util/fs.h"
 #include "util/output.h"
 
-#define WAIT_READER 0.2 /* seconds for the reader of a fifo */
-
 static void say(const char *text, void *data)
 {
     (void)data;
@@ -94,7 +92,7 @@ static void write_file(struct proctor_monitor *m, struct pr_summary_file *f)
     const char *json = proctor_monitor_summary_json(m);
     size_t done;
     if (f->fd < 0)
-        f->fd = pr_output_wait(f->path, WAIT_READER);
+        f->fd = pr_output_open_late(f->path);
     int r = f->fd < 0 ? f->fd : json ? pr_fs_write(f->fd, json, strlen(json), &done) : -ENOMEM;
     if (f->fd >= 0 && close(f->fd) < 0 && r == 0)
         r = -errno;

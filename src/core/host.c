@@ -14,9 +14,6 @@
 #include "util/clock.h"
 #include "util/fs.h"
 
-/* Kernel memory for a held file is about 5 KB: this many are at most 30 MB. */
-#define HOLD_MOST 6000
-
 static int open_dir(int at, const char *path)
 {
     int fd = openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -27,8 +24,8 @@ static int open_dir(int at, const char *path)
 static int hold_limit(void)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 > HOLD_MOST)
-        return HOLD_MOST;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 > HOST_HOLD_MOST)
+        return HOST_HOLD_MOST;
     return (int)(limit.rlim_cur / 4);
 }
 

@@ -7,6 +7,9 @@
 
 #include "core/error.h"
 
+/* Kernel memory for a held file is about 5 KB: this many are at most 30 MB. */
+#define HOST_HOLD_MOST 6000
+
 struct pr_host {
     int root;     /* descriptor of the root directory */
     int proc;     /* descriptor of its /proc */

@@ -165,8 +165,7 @@ int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err)
 
 /* --- the sampling thread ---------------------------------------------------------------------- */
 
-/* Milliseconds until --duration is over, -1 for ever. */
-static int time_left(const struct proctor_monitor *m)
+int pr_monitor_time_left(const struct proctor_monitor *m)
 {
     if (m->config.duration <= 0)
         return -1;
@@ -181,8 +180,8 @@ static void *sampler(void *data)
     struct pollfd wait[2] = {{.fd = m->session.timer, .events = POLLIN},
                              {.fd = m->wake, .events = POLLIN}};
     pr_session_tick(&m->session);
-    while (!pr_session_over(&m->session) && time_left(m) != 0) {
-        int n = poll(wait, 2, time_left(m));
+    while (!pr_session_over(&m->session) && pr_monitor_time_left(m) != 0) {
+        int n = poll(wait, 2, pr_monitor_time_left(m));
         if ((n < 0 && errno != EINTR) || (n > 0 && wait[1].revents))
             return NULL; /* stop() does the rest */
         if (n > 0 && wait[0].revents) {

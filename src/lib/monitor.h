@@ -23,3 +23,5 @@ struct proctor_monitor {
 
 /* From settings to a session that is ready to begin: files open, writer running. */
 int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err);
+/* Milliseconds until --duration is over, for poll: 0 when it is, -1 without one. */
+int pr_monitor_time_left(const struct proctor_monitor *m);

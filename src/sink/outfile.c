@@ -9,8 +9,7 @@
 #include "util/fs.h"
 #include "util/output.h"
 
-#define KEEP_BACK   (1024 * 1024) /* bytes kept while the disk is full */
-#define WAIT_READER 0.2           /* seconds at the end for a fifo */
+#define KEEP_BACK (1024 * 1024) /* bytes kept while the disk is full */
 
 int pr_outfile_open(struct pr_outfile *f, char *path, const char *option, struct pr_events *events,
                     struct proctor_error *err)
@@ -74,8 +73,8 @@ void pr_outfile_end(struct pr_outfile *f)
 
 void pr_outfile_close(struct pr_outfile *f)
 {
-    if (f->unread) /* a reader may be just about to come */
-        f->unread = (f->fd = pr_output_wait(f->path, WAIT_READER)) == -ENXIO;
+    if (f->unread)
+        f->unread = (f->fd = pr_output_open_late(f->path)) == -ENXIO;
     if (f->out.len && !f->unread)
         pr_outfile_end(f);
     if (f->unread)

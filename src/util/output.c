@@ -57,9 +57,9 @@ int pr_output_open(const char *path)
     return fd;
 }
 
-int pr_output_wait(const char *path, double seconds)
+int pr_output_open_late(const char *path)
 {
-    const double step = 0.01;
+    const double step = 0.01, seconds = 0.2;
     int fd = pr_output_open(path);
     for (double waited = 0; fd == -ENXIO && waited < seconds; waited += step) {
         usleep((useconds_t)(step * 1e6));
