@@ -49,8 +49,8 @@ static double time_of(struct timeval t)
 
 static void account(struct run *r, pid_t pid, const struct rusage *u)
 {
-    double usage[METRIC_COUNT];
-    for (int id = 0; id < METRIC_COUNT; id++)
+    double usage[PROC_METRICS];
+    for (int id = 0; id < PROC_METRICS; id++)
         usage[id] = NAN;
     usage[METRIC_CPU_USER] = time_of(u->ru_utime);
     usage[METRIC_CPU_SYSTEM] = time_of(u->ru_stime);

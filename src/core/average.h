@@ -4,7 +4,7 @@
 #include "core/snapshot.h"
 
 struct pr_average {
-    struct pr_mean mean; /* of the job; the members have theirs */
+    struct pr_mean mean[METRIC_COUNT]; /* of the job; the members have theirs */
     struct proctor_snapshot out;
     int pending; /* samples in it */
     int64_t interval;

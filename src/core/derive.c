@@ -42,7 +42,7 @@ static void fold_one(const struct pr_entities *set, int id, double *job, unsigne
 
 void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks)
 {
-    for (int id = 0; id < METRIC_COUNT; id++)
+    for (int id = 0; id < PROC_METRICS; id++)
         if (pr_metrics[id].fold != FOLD_NONE && pr_metrics[id].kind != KIND_COUNTER)
             fold_one(set, id, job, marks);
 }
@@ -59,10 +59,10 @@ static double ratio_of(const struct pr_metric *m, const double *value, const str
     return v / basis->limits->total[m->per];
 }
 
-void pr_derive(double *value, const double *previous, const struct pr_basis *basis,
-               unsigned char *marks)
+static void derive(double *value, const double *previous, const struct pr_basis *basis,
+                   unsigned char *marks, int from, int to)
 {
-    for (int id = 0; id < METRIC_COUNT; id++) {
+    for (int id = from; id < to; id++) {
         const struct pr_metric *m = &pr_metrics[id];
         if (m->kind == KIND_RATE) {
             double growth = value[m->of] - previous[m->of];
@@ -74,4 +74,16 @@ void pr_derive(double *value, const double *previous, const struct pr_basis *bas
             value[id] = fmax(value[id], value[m->of]); /* fmax leaves NaN aside */
         }
     }
+}
+
+void pr_derive(double *value, const double *previous, const struct pr_basis *basis,
+               unsigned char *marks)
+{
+    derive(value, previous, basis, marks, 0, PROC_METRICS);
+}
+
+void pr_derive_machine(double *value, const double *previous, double dt)
+{
+    struct pr_basis basis = {.dt = dt};
+    derive(value, previous, &basis, NULL, PROC_METRICS, METRIC_COUNT);
 }

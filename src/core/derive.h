@@ -18,7 +18,9 @@ struct pr_basis {
     bool otherwise; /* ratios whose metric has never been known use the next best one */
 };
 
-/* Fills the derived metrics of one record. `previous` holds the counters one interval ago;
- * marks may be NULL. */
+/* Fills the derived metrics of a process or the job. `previous` holds the counters one interval
+ * ago; marks may be NULL. */
 void pr_derive(double *value, const double *previous, const struct pr_basis *basis,
                unsigned char *marks);
+/* The same for what is read of the machine: the metrics from PROC_METRICS on. */
+void pr_derive_machine(double *value, const double *previous, double dt);

@@ -52,7 +52,7 @@ static void blank(struct pr_entity *e, pid_t pid, uint64_t start)
     *e = (struct pr_entity){.pid = pid, .start = start, .state = '?', .first = true};
     for (int i = 0; i < SOURCE_COUNT; i++)
         e->fd[i] = -1;
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < PROC_METRICS; i++)
         e->value[i] = e->previous[i] = NAN;
 }
 

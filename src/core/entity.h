@@ -45,10 +45,10 @@ struct pr_entity {
     bool io_denied;        /* its I/O could not be read */
     clockid_t clock;       /* its CPU clock, 0 before it was asked for */
     int64_t pss_at;        /* boot time of the last PSS reading, 0 for never */
-    double value[METRIC_COUNT];    /* now; NaN is absent */
-    double previous[METRIC_COUNT]; /* counters at the tick before */
-    double reaped[METRIC_COUNT];   /* counters taken over from children that it waited for */
-    struct pr_mean mean;           /* for --average */
+    double value[PROC_METRICS];        /* now; NaN is absent */
+    double previous[PROC_METRICS];     /* counters at the tick before */
+    double reaped[PROC_METRICS];       /* counters taken over from children that it waited for */
+    struct pr_mean mean[PROC_METRICS]; /* for --average */
     /* The ledger's: receipts for children that were taken over (ledger.c). */
     double receipts_seen, receipts_old, receipts_new, receipts_window;
     struct pr_entity *heir;

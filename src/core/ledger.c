@@ -26,14 +26,14 @@ static double known(double v)
 void pr_ledger_init(struct pr_ledger *l, pid_t reaper)
 {
     *l = (struct pr_ledger){.reaper = reaper};
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < PROC_METRICS; i++)
         l->total[i] = NAN;
 }
 
 void pr_ledger_join(struct pr_ledger *l, struct pr_entity *e)
 {
     e->receipts_seen = e->reaped[RECEIPT];
-    for (int i = 0; i < METRIC_COUNT; i++) {
+    for (int i = 0; i < PROC_METRICS; i++) {
         if (!pr_metric_in_ledger((enum pr_metric_id)i))
             continue;
         if (e->born_inside) {
@@ -47,7 +47,7 @@ void pr_ledger_join(struct pr_ledger *l, struct pr_entity *e)
 
 void pr_ledger_reap(struct pr_ledger *l, struct pr_entity *e, const double *usage)
 {
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < PROC_METRICS; i++)
         if (pr_metric_in_ledger((enum pr_metric_id)i) && !isnan(usage[i])) {
             l->reaped[i] += usage[i];
             l->known[i] = true;
@@ -91,7 +91,7 @@ static bool take_receipt(double *old, double *fresh, const struct pr_entity *e)
 static void lose(struct pr_ledger *l, const struct pr_entity *e)
 {
     l->unabsorbed++;
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < PROC_METRICS; i++)
         if (pr_metric_in_ledger((enum pr_metric_id)i))
             l->lost[i] += known(e->value[i]) + e->reaped[i];
 }
@@ -174,22 +174,22 @@ static void count_receipts(struct pr_ledger *l, const struct pr_entities *set)
 
 void pr_ledger_settle(struct pr_ledger *l, const struct pr_entities *set, bool last)
 {
-    double sum[METRIC_COUNT];
+    double sum[PROC_METRICS];
     count_receipts(l, set);
     settle_vanished(l, set, last);
     age_receipts(&l->receipts_old, &l->receipts_new, 0);
 
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < PROC_METRICS; i++)
         sum[i] = l->reaped[i] + l->lost[i] - l->before[i];
     for (size_t k = 0; k < set->count; k++) {
         const struct pr_entity *e = set->items[k];
         bool counts = e->life == LIFE_ALIVE || (e->life == LIFE_VANISHED && e->counts);
-        for (int i = 0; i < METRIC_COUNT && counts; i++) {
+        for (int i = 0; i < PROC_METRICS && counts; i++) {
             sum[i] += known(e->value[i]) + e->reaped[i];
             l->known[i] |= !isnan(e->value[i]);
         }
     }
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < PROC_METRICS; i++)
         if (pr_metric_in_ledger((enum pr_metric_id)i) && l->known[i])
             l->total[i] = fmax(known(l->total[i]), sum[i]);
 }

@@ -12,12 +12,12 @@
 #include "core/entity.h"
 
 struct pr_ledger {
-    double reaped[METRIC_COUNT]; /* by us */
-    double lost[METRIC_COUNT];   /* last values of those that nobody took over */
-    double before[METRIC_COUNT]; /* used before joining */
+    double reaped[PROC_METRICS]; /* by us */
+    double lost[PROC_METRICS];   /* last values of those that nobody took over */
+    double before[PROC_METRICS]; /* used before joining */
     bool absorbed;            /* a member has reaped children: there were more than those we saw */
-    bool known[METRIC_COUNT]; /* has it been read at all? */
-    double total[METRIC_COUNT]; /* the result; NaN until something was read */
+    bool known[PROC_METRICS]; /* has it been read at all? */
+    double total[PROC_METRICS]; /* the result; NaN until something was read */
     double receipts_old, receipts_new,
         receipts_window;      /* as in struct pr_entity, for what we reaped */
     pid_t reaper;             /* our pid where we reap, else 0 */

@@ -2,26 +2,27 @@
 #include "core/mean.h"
 
 #include <math.h>
+#include <string.h>
 
 static bool is_last(int id)
 {
     return pr_metrics[id].kind == KIND_COUNTER || pr_metrics[id].kind == KIND_HIGH_WATER;
 }
 
-void pr_mean_add(struct pr_mean *m, const double *value)
+void pr_mean_add(struct pr_mean *m, const double *value, int count)
 {
-    for (int id = 0; id < METRIC_COUNT; id++) {
+    for (int id = 0; id < count; id++) {
         if (is_last(id) || isnan(value[id]))
             continue;
-        m->sum[id] += value[id];
-        m->known[id]++;
+        m[id].sum += value[id];
+        m[id].known++;
     }
 }
 
-void pr_mean_take(struct pr_mean *m, double *value)
+void pr_mean_take(struct pr_mean *m, double *value, int count)
 {
-    for (int id = 0; id < METRIC_COUNT; id++)
+    for (int id = 0; id < count; id++)
         if (!is_last(id))
-            value[id] = m->known[id] ? m->sum[id] / m->known[id] : NAN;
-    *m = (struct pr_mean){0};
+            value[id] = m[id].known ? m[id].sum / m[id].known : NAN;
+    memset(m, 0, (size_t)count * sizeof *m);
 }

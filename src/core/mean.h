@@ -4,11 +4,12 @@
 #pragma once
 #include "core/metric.h"
 
+/* Of one metric; a record has an array of them, indexed as its values are. */
 struct pr_mean {
-    double sum[METRIC_COUNT];
-    unsigned known[METRIC_COUNT];
+    double sum;
+    unsigned known;
 };
 
-void pr_mean_add(struct pr_mean *m, const double *value);
+void pr_mean_add(struct pr_mean *m, const double *value, int count);
 /* Replaces gauges and rates in value by their means, and starts anew. */
-void pr_mean_take(struct pr_mean *m, double *value);
+void pr_mean_take(struct pr_mean *m, double *value, int count);

@@ -7,8 +7,10 @@
 
 const struct pr_metric pr_metrics[METRIC_COUNT] = {
 #define METRIC(id, ...) [METRIC_##id] = {__VA_ARGS__},
+#define METRICS_END(name)
 #include "core/metrics.def"
 #undef METRIC
+#undef METRICS_END
 };
 
 _Static_assert(METRIC_COUNT <= SCAN_METRICS, "pr_scan_keyed could not tell them apart");
@@ -35,7 +37,7 @@ void pr_metric_column(struct pr_buf *out, const struct pr_metric *m)
 bool pr_metric_in_ledger(enum pr_metric_id id)
 {
     const struct pr_metric *m = &pr_metrics[id];
-    return m->kind == KIND_COUNTER && m->fold == FOLD_SUM;
+    return (m->scope & SCOPE_PROC) && m->kind == KIND_COUNTER && m->fold == FOLD_SUM;
 }
 
 bool pr_metric_is_derived(enum pr_metric_id id)
@@ -56,8 +58,22 @@ const char *pr_metric_kind_name(enum pr_kind kind)
 
 const char *pr_metric_scope_name(unsigned scope)
 {
-    static const char *const names[] = {"", "process", "job", "process, job"};
-    return names[scope & 3];
+    static const struct {
+        unsigned scope;
+        const char *name;
+    } names[] = {
+        {SCOPE_PROC | SCOPE_JOB, "process, job"},
+        {SCOPE_JOB, "job"},
+        {SCOPE_SYSTEM, "system"},
+        {SCOPE_SYSTEM | SCOPE_CORE, "system, core"},
+        {SCOPE_SYSTEM | SCOPE_DISK, "system, disk"},
+        {SCOPE_SYSTEM | SCOPE_FILESYSTEM, "system, filesystem"},
+        {SCOPE_SYSTEM | SCOPE_INTERFACE, "system, interface"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].scope == scope)
+            return names[i].name;
+    return "process";
 }
 
 const char *pr_mark_name(enum pr_mark mark)

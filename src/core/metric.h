@@ -9,13 +9,23 @@
 #include "util/units.h"
 
 enum pr_metric_id {
-#define METRIC(id, ...) METRIC_##id,
+#define METRIC(id, ...)   METRIC_##id,
+#define METRICS_END(name) name, name##_LAST = name - 1, /* how many there are up to here */
 #include "core/metrics.def"
 #undef METRIC
+#undef METRICS_END
     METRIC_COUNT,
 };
 
-enum pr_scope { SCOPE_PROC = 1, SCOPE_JOB = 2 };
+enum pr_scope {
+    SCOPE_PROC = 1,
+    SCOPE_JOB = 2,
+    SCOPE_SYSTEM = 4,
+    SCOPE_CORE = 8,
+    SCOPE_DISK = 16,
+    SCOPE_FILESYSTEM = 32,
+    SCOPE_INTERFACE = 64,
+};
 enum pr_kind { KIND_GAUGE, KIND_COUNTER, KIND_RATE, KIND_RATIO, KIND_HIGH_WATER };
 enum pr_fold { FOLD_NONE, FOLD_SUM, FOLD_MAX };
 enum pr_limit { LIMIT_CPU, LIMIT_MEMORY, LIMIT_COUNT };
@@ -31,6 +41,14 @@ enum pr_read {
     READ_CLOCK = 64,
     READ_ENERGY = 128,
     READ_LATER = 256,
+    READ_CGROUP = 512,
+    READ_CPUS = 1024,
+    READ_MEMINFO = 2048,
+    READ_DISKS = 4096,
+    READ_SPACE = 8192,
+    READ_NETDEV = 16384,
+    READ_PSI = 32768,
+    READ_LOAD = 65536,
 };
 
 /* What is to be said about a value besides the value. */
@@ -62,7 +80,7 @@ bool pr_metric_in_ledger(enum pr_metric_id id);
 /* True for what is derived from other values rather than read. */
 bool pr_metric_is_derived(enum pr_metric_id id);
 const char *pr_metric_kind_name(enum pr_kind kind);
-/* "process", "job" or "process, job". */
+/* "process, job", "system, disk", ... */
 const char *pr_metric_scope_name(unsigned scope);
 /* "lower bound", ...; NULL for MARK_NONE. */
 const char *pr_mark_name(enum pr_mark mark);

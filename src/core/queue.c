@@ -24,6 +24,7 @@ struct pr_queue {
     const char *summary;   /* borrowed; set before ending is, NULL for none */
     unsigned long dropped; /* this and the next are the sampler's */
     size_t room;           /* members that the slots have been made ready for; guarded as head is */
+    size_t device_room;    /* the same of devices */
     unsigned size;         /* slots in use; guarded as head is */
     struct proctor_snapshot ring[RING];
 };
@@ -111,16 +112,21 @@ static unsigned slots_for(size_t members)
 
 /* Makes all slots ready for so many members, so that the ring is warm at once; only while the
  * writer has nothing to do, for the slots are renumbered. */
-static void make_room(struct pr_queue *q, size_t members)
+static void make_room(struct pr_queue *q, size_t members, size_t devices)
 {
-    if (members <= q->room || q->head != q->tail)
+    if (q->head != q->tail)
+        return;
+    for (unsigned i = 0; i < RING && devices > q->device_room; i++)
+        pr_snapshot_reserve(&q->ring[i], 0, devices);
+    q->device_room = devices > q->device_room ? devices : q->device_room;
+    if (members <= q->room)
         return;
     q->room = members;
     q->size = slots_for(members);
     q->head = q->tail = 0;
     for (unsigned i = 0; i < RING; i++) {
         if (i < q->size)
-            pr_snapshot_reserve(&q->ring[i], members);
+            pr_snapshot_reserve(&q->ring[i], members, q->device_room);
         else
             pr_snapshot_done(&q->ring[i]);
     }
@@ -129,7 +135,7 @@ static void make_room(struct pr_queue *q, size_t members)
 void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot)
 {
     pthread_mutex_lock(&q->lock);
-    make_room(q, snapshot->member_cap);
+    make_room(q, snapshot->member_cap, snapshot->device_cap);
     unsigned slots = slots_for(snapshot->member_count);
     bool full = q->head - q->tail >= (slots < q->size ? slots : q->size);
     pthread_mutex_unlock(&q->lock);

@@ -48,6 +48,7 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     s->text = malloc(SESSION_TEXT);
     if (!s->text)
         return pr_error(err, ENOMEM, "out of memory");
+    pr_machine_init(&s->machine, &s->host, s->select.reads);
     return pr_host_open(&s->host, config->root, err);
 }
 
@@ -124,6 +125,8 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
         return 0;
     struct pr_sink **sinks = calloc(wanted, sizeof *sinks);
     int r = sinks ? open_sinks(s, sinks, &count, err) : pr_error(err, ENOMEM, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        s->want_devices |= sinks[i]->ops->devices;
     if (r == 0 && !(s->queue = pr_queue_new(sinks, count, &s->events)))
         r = pr_error(err, EAGAIN, "cannot start a thread to write the outputs");
     if (r < 0) {
@@ -246,6 +249,7 @@ static void sample(struct pr_session *s, bool last)
         pr_tick_read(s, now);
     double dt = rate_time(s);
     pr_tick_job(s, dt, last);
+    pr_tick_machine(s, now);
     s->now.member_count = 0;
     if (s->want_members)
         pr_tick_members(s, dt);
@@ -356,6 +360,7 @@ void pr_session_done(struct pr_session *s)
     if (s->timer >= 0)
         close(s->timer);
     pr_energy_close(&s->energy);
+    pr_machine_done(&s->machine, true);
     pr_host_close(&s->host);
     free_memory(s);
 }
@@ -366,5 +371,6 @@ void pr_session_abandon(struct pr_session *s)
         pr_queue_abandon(s->queue);
     if (s->target)
         s->target->ops->free(s->target, false);
+    pr_machine_done(&s->machine, false);
     free_memory(s);
 }

@@ -9,12 +9,14 @@
 #include "core/event.h"
 #include "core/ledger.h"
 #include "core/limits.h"
+#include "core/machine.h"
 #include "core/queue.h"
 #include "core/select.h"
 #include "core/stats.h"
 #include "core/target.h"
 
-#define SESSION_TEXT 32768 /* room for one file or a part of a directory */
+#define SESSION_TEXT                                                                               \
+    131072 /* room for one file or a part of a directory; not touched before used */
 
 struct pr_session {
     const struct pr_config *config; /* borrowed */
@@ -25,6 +27,7 @@ struct pr_session {
     struct pr_ledger ledger;
     struct pr_limits limits;
     struct pr_energy energy;
+    struct pr_machine machine;
     struct pr_stats stats;
     struct pr_events events;
     struct pr_queue *queue; /* NULL without file outputs */
@@ -48,17 +51,16 @@ struct pr_session {
 
     bool reaping;       /* the command: children are waited for, their I/O is ours to split off */
     bool reaped_lately; /* since the last tick */
-    double strange_io[METRIC_COUNT]; /* absorbed from children that are not of the job */
+    double strange_io[PROC_METRICS]; /* absorbed from children that are not of the job */
     bool inside; /* the library: our threads and descriptors are in a process of the job */
-    int own_threads, own_fds; /* of ours, to be taken out where inside */
-    int64_t own_cpu;          /* spent in ticks, ns */
-    int64_t own_cpu_began;
-    int64_t self_cpu; /* all that recording has cost, ns; known at the end */
+    int own_threads, own_fds;       /* of ours, to be taken out where inside */
+    int64_t own_cpu, own_cpu_began; /* spent in ticks, ns */
+    int64_t self_cpu;               /* all that recording has cost, ns; known at the end */
 
     struct proctor_snapshot now; /* being made */
     struct pr_average average;
-    bool want_members;
-    double totals_before[METRIC_COUNT]; /* counters at the sample before */
+    bool want_members, want_devices;
+    double totals_before[PROC_METRICS]; /* counters at the sample before */
     double high[METRIC_COUNT];          /* high-water marks */
     double rss_floor; /* below this, what rusage says of memory is our own size at the fork */
 

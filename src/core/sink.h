@@ -17,6 +17,7 @@ struct pr_sink_ops {
     /* The summary at the end: the members of a JSON object, without its braces. NULL where a sink
      * has no use for it. */
     void (*summary)(struct pr_sink *sink, const char *members);
+    bool devices; /* it wants the series of each core, disk and the like */
 };
 
 struct pr_sink_setting {

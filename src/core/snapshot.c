@@ -9,42 +9,56 @@
 #include "core/error.h"
 #include "util/clock.h"
 
-bool pr_snapshot_reserve(struct proctor_snapshot *s, size_t n)
+/* Room for n items of this size; doubles what there is. */
+static bool grow(void **items, size_t *cap, size_t n, size_t size)
 {
-    if (n <= s->member_cap)
+    size_t more = *cap ? *cap : 16;
+    if (n <= *cap)
         return true;
-    size_t cap = s->member_cap ? s->member_cap : 16;
-    while (cap < n)
-        cap *= 2;
-    struct pr_member *members = realloc(s->members, cap * sizeof *members);
-    if (!members)
+    while (more < n)
+        more *= 2;
+    void *bigger = realloc(*items, more * size);
+    if (!bigger)
         return false;
-    s->members = members;
-    s->member_cap = cap;
+    *items = bigger;
+    *cap = more;
     return true;
+}
+
+bool pr_snapshot_reserve(struct proctor_snapshot *s, size_t members, size_t devices)
+{
+    return grow((void **)&s->members, &s->member_cap, members, sizeof *s->members) &&
+           grow((void **)&s->devices, &s->device_cap, devices, sizeof *s->devices);
 }
 
 int pr_snapshot_copy(struct proctor_snapshot *to, const struct proctor_snapshot *from)
 {
-    struct pr_member *members = to->members;
-    size_t cap = to->member_cap;
+    struct proctor_snapshot kept = *to;
     *to = *from;
-    to->members = members;
-    to->member_cap = cap;
-    to->member_count = 0;
-    if (!pr_snapshot_reserve(to, from->member_count))
+    to->members = kept.members;
+    to->member_cap = kept.member_cap;
+    to->devices = kept.devices;
+    to->device_cap = kept.device_cap;
+    to->member_count = to->device_count = 0;
+    if (!pr_snapshot_reserve(to, from->member_count, from->device_count))
         return -ENOMEM;
     if (from->member_count)
         memcpy(to->members, from->members, from->member_count * sizeof *to->members);
+    if (from->device_count)
+        memcpy(to->devices, from->devices, from->device_count * sizeof *to->devices);
     to->member_count = from->member_count;
+    to->device_count = from->device_count;
     return 0;
 }
 
 void pr_snapshot_done(struct proctor_snapshot *s)
 {
     free(s->members);
+    free(s->devices);
     s->members = NULL;
+    s->devices = NULL;
     s->member_count = s->member_cap = 0;
+    s->device_count = s->device_cap = 0;
 }
 
 int proctor_snapshot_value(const struct proctor_snapshot *s, const char *key, double *ret)

@@ -6,13 +6,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "core/device.h"
 #include "core/entity.h"
 
 struct pr_member {
     pid_t pid, ppid;
     int64_t started; /* wall time, ns */
     char comm[COMM_MAX];
-    double value[METRIC_COUNT];
+    double value[PROC_METRICS];
 };
 
 struct proctor_snapshot {
@@ -20,14 +21,16 @@ struct proctor_snapshot {
     int64_t elapsed;  /* since the start, ns of CLOCK_BOOTTIME */
     int64_t interval; /* since the sample before, ns */
     bool first, last;
-    double value[METRIC_COUNT];       /* the job's; NaN is absent */
+    double value[METRIC_COUNT];       /* the job's and the machine's; NaN is absent */
     unsigned char mark[METRIC_COUNT]; /* enum pr_mark */
     struct pr_member *members;        /* filled only where a sink asked for processes */
     size_t member_count, member_cap;
+    struct pr_device *devices; /* filled only where a sink asked for them */
+    size_t device_count, device_cap;
 };
 
 /* A deep copy; to keeps its memory. 0 or -ENOMEM, then without the members. */
 int pr_snapshot_copy(struct proctor_snapshot *to, const struct proctor_snapshot *from);
-/* Room for n members. False when memory is out. */
-bool pr_snapshot_reserve(struct proctor_snapshot *s, size_t n);
+/* Room for so many. False when memory is out. */
+bool pr_snapshot_reserve(struct proctor_snapshot *s, size_t members, size_t devices);
 void pr_snapshot_done(struct proctor_snapshot *s);

@@ -27,7 +27,7 @@ static void give_reason(struct pr_session *s, const struct pr_source *source,
 /* What depends on this reading is not known now. */
 static void blank_reading(struct pr_entity *e, enum pr_read gives)
 {
-    for (int id = 0; id < METRIC_COUNT; id++)
+    for (int id = 0; id < PROC_METRICS; id++)
         if (pr_metrics[id].needs == (unsigned)gives && pr_metrics[id].kind != KIND_COUNTER)
             e->value[id] = NAN;
 }
@@ -65,7 +65,7 @@ static bool borrows_memory(const struct pr_session *s, struct pr_entity *e)
  * of its parent and still wait for a receipt. What was read of another process does not stay. */
 static int read_identity(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
 {
-    double before[METRIC_COUNT];
+    double before[PROC_METRICS];
     memcpy(before, e->value, sizeof before);
     if (s->select.reads & READ_IO)
         read_source(s, t, e, SOURCE_pid_io);
@@ -85,7 +85,7 @@ static int read_identity(struct pr_session *s, const struct pr_tick *t, struct p
  * are left are still wanted. */
 static void blank_gauges(struct pr_entity *e)
 {
-    for (int id = 0; id < METRIC_COUNT; id++)
+    for (int id = 0; id < PROC_METRICS; id++)
         if (pr_metrics[id].kind != KIND_COUNTER &&
             (pr_metrics[id].kind != KIND_HIGH_WATER || pr_entity_is_dead(e)))
             e->value[id] = NAN;
@@ -260,7 +260,7 @@ static void mark_bounds(struct pr_session *s, bool last)
 
 static void high_water(struct pr_session *s, double *value)
 {
-    for (int id = 0; id < METRIC_COUNT; id++)
+    for (int id = 0; id < PROC_METRICS; id++)
         if (pr_metrics[id].kind == KIND_HIGH_WATER)
             s->high[id] = value[id] = fmax(value[id], s->high[id]);
 }
@@ -275,7 +275,7 @@ static struct pr_basis basis_of(const struct pr_session *s, double dt)
 /* What we reaped has brought its I/O into our own counters. */
 static void take_absorbed_io(struct pr_session *s)
 {
-    double absorbed[METRIC_COUNT];
+    double absorbed[PROC_METRICS];
     if (!s->reaped_lately || !(s->select.reads & READ_IO))
         return;
     s->reaped_lately = false;
@@ -293,8 +293,9 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
     take_absorbed_io(s);
     pr_ledger_settle(&s->ledger, &s->set, last);
     memset(s->now.mark, MARK_NONE, sizeof s->now.mark);
-    for (int id = 0; id < METRIC_COUNT; id++)
-        value[id] = s->ledger.total[id];
+    memcpy(value, s->ledger.total, sizeof s->ledger.total);
+    for (int id = PROC_METRICS; id < METRIC_COUNT; id++)
+        value[id] = NAN;
     pr_fold(&s->set, value, s->now.mark);
     count_members(s, value);
     double cpu = value[METRIC_CPU_TIME] - s->totals_before[METRIC_CPU_TIME];
@@ -310,6 +311,52 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
         if (isnan(value[id]))
             s->now.mark[id] = MARK_NONE;
     }
+}
+
+/* --- the machine ------------------------------------------------------------------------------ */
+
+#define MACHINE_LEAST (NS_PER_S / 10) /* between two readings: the kernel's ticks are coarse */
+#define MACHINE_MOST  (10 * NS_PER_S) /* however little budget there is */
+
+static bool is_due(const struct pr_session *s, int64_t now)
+{
+    int64_t since = now - s->machine.read_at;
+    if (s->now.first || s->now.last || !s->machine.read_at)
+        return true;
+    /* What comes at the interval may come a little early. */
+    return since >= MACHINE_LEAST * 9 / 10 && (s->allowance >= 0 || since >= MACHINE_MOST);
+}
+
+static void copy_devices(struct pr_session *s)
+{
+    const struct pr_devices *all = &s->machine.devices;
+    if (!pr_snapshot_reserve(&s->now, 0, all->count))
+        return;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->items[i].present)
+            s->now.devices[s->now.device_count++] = all->items[i].out;
+}
+
+void pr_tick_machine(struct pr_session *s, int64_t now)
+{
+    struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
+    double *value = s->now.value;
+    s->now.device_count = 0;
+    if (is_due(s, now))
+        pr_machine_read(&s->machine, &t);
+    else
+        pr_machine_skip(&s->machine);
+    for (int id = PROC_METRICS; id < METRIC_COUNT; id++)
+        if (isnan(value[id]))
+            value[id] = s->machine.value[id];
+    for (int id = PROC_METRICS; id < JOB_METRICS; id++) {
+        if (pr_metrics[id].kind == KIND_HIGH_WATER)
+            s->high[id] = value[id] = fmax(value[id], s->high[id]);
+        if (s->gone && pr_metrics[id].kind == KIND_GAUGE)
+            value[id] = NAN;
+    }
+    if (s->want_devices)
+        copy_devices(s);
 }
 
 /* --- members ---------------------------------------------------------------------------------- */
@@ -329,7 +376,7 @@ void pr_tick_members(struct pr_session *s, double dt)
 {
     struct pr_basis basis = basis_of(s, dt);
     s->now.member_count = 0;
-    if (!pr_snapshot_reserve(&s->now, s->set.count))
+    if (!pr_snapshot_reserve(&s->now, s->set.count, 0))
         return;
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];

@@ -10,6 +10,9 @@ void pr_tick_read(struct pr_session *s, int64_t now);
 /* Settles the ledger and fills s->now.value and s->now.mark. dt: seconds since the sample before,
  * NaN where rates make no sense. `last`: nothing will be read any more. */
 void pr_tick_job(struct pr_session *s, double dt, bool last);
+/* Reads the machine into s->now, where it is time to: not more often than ten times a second, and
+ * where the budget is used up only now and then. */
+void pr_tick_machine(struct pr_session *s, int64_t now);
 /* Copies the members into s->now, with their rates. */
 void pr_tick_members(struct pr_session *s, double dt);
 /* Counters become those of the sample before; settled members go. */

@@ -61,7 +61,8 @@ static void write_header(struct csv *c)
         return;
     c->has_header = true;
     pr_outfile_begin(&c->job, 0);
-    add_names(&c->job.out, c, SCOPE_JOB, "timestamp,elapsed_seconds,interval_seconds");
+    add_names(&c->job.out, c, SCOPE_JOB | SCOPE_SYSTEM,
+              "timestamp,elapsed_seconds,interval_seconds");
     pr_outfile_end(&c->job);
     if (!c->with_processes)
         return;
@@ -89,7 +90,7 @@ static void csv_write(struct pr_sink *sink, const struct proctor_snapshot *s)
     write_header(c);
     pr_outfile_begin(&c->job, at);
     add_time(&c->job.out, s);
-    add_values(&c->job.out, c, SCOPE_JOB, s->value);
+    add_values(&c->job.out, c, SCOPE_JOB | SCOPE_SYSTEM, s->value);
     pr_outfile_end(&c->job);
     if (!c->with_processes)
         return;

@@ -99,7 +99,7 @@ static void write_sample(struct jsonl *l, const struct proctor_snapshot *s)
 {
     struct pr_json j = line_begin(l, "sample", s->elapsed);
     put_number(&j, "interval", pr_seconds(s->interval));
-    put_values(&j, l, SCOPE_JOB, s->value);
+    put_values(&j, l, SCOPE_JOB | SCOPE_SYSTEM, s->value);
     put_marks(&j, l, s->mark);
     line_end(&j);
 }
@@ -118,6 +118,32 @@ static void write_member(struct jsonl *l, const struct proctor_snapshot *s,
     pr_json_key(&j, "command");
     pr_json_string(&j, m->comm);
     put_values(&j, l, SCOPE_PROC, m->value);
+    line_end(&j);
+}
+
+static void write_device(struct jsonl *l, const struct proctor_snapshot *s,
+                         const struct pr_device *d)
+{
+    enum pr_metric_id id;
+    bool wanted = false;
+    for (int slot = 0; (id = pr_device_metric(d->kind, slot)) != METRIC_NONE; slot++)
+        wanted |= pr_selected(&l->select, (int)id);
+    if (!wanted)
+        return;
+    struct pr_json j = line_begin(l, "device", s->elapsed);
+    put_number(&j, "interval", pr_seconds(s->interval));
+    pr_json_key(&j, "kind");
+    pr_json_string(&j, pr_device_kind_name(d->kind));
+    pr_json_key(&j, "name");
+    pr_json_string(&j, d->name);
+    pr_json_key(&j, "counted");
+    pr_json_bool(&j, d->counted);
+    pr_json_key(&j, "values");
+    pr_json_open(&j, '{');
+    for (int slot = 0; (id = pr_device_metric(d->kind, slot)) != METRIC_NONE; slot++)
+        if (pr_selected(&l->select, (int)id))
+            put_number(&j, pr_metrics[id].key, d->value[slot]);
+    pr_json_close(&j, '}');
     line_end(&j);
 }
 
@@ -147,6 +173,8 @@ static void jsonl_write(struct pr_sink *sink, const struct proctor_snapshot *s)
     write_sample(l, s);
     for (size_t i = 0; i < s->member_count && l->processes; i++)
         write_member(l, s, &s->members[i]);
+    for (size_t i = 0; i < s->device_count; i++)
+        write_device(l, s, &s->devices[i]);
     pr_outfile_end(&l->file);
 }
 
@@ -170,7 +198,7 @@ static void jsonl_close(struct pr_sink *sink)
 }
 
 static const struct pr_sink_ops ops = {
-    .write = jsonl_write, .summary = jsonl_summary, .close = jsonl_close};
+    .write = jsonl_write, .summary = jsonl_summary, .close = jsonl_close, .devices = true};
 
 int pr_jsonl_open(const struct pr_sink_setting *setting, struct pr_sink **ret_sink,
                   struct proctor_error *err)

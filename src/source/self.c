@@ -28,7 +28,7 @@ static ssize_t read_io(const char *path, double *value)
 static bool subtract_thread(const char *tid, double *since, double *value)
 {
     char path[64];
-    double own[METRIC_COUNT];
+    double own[PROC_METRICS];
     snprintf(path, sizeof path, "/proc/self/task/%.16s/io", tid);
     ssize_t n = read_io(path, own);
     for (size_t i = 0; n > 0 && i < IO_ROWS; i++)
@@ -70,7 +70,7 @@ void pr_self_absorbed_io(double *value)
 void pr_self_expect_io(pid_t child, double *value)
 {
     char path[32];
-    double io[METRIC_COUNT];
+    double io[PROC_METRICS];
     snprintf(path, sizeof path, "/proc/%d/io", (int)child);
     if (read_io(path, io) <= 0)
         return;

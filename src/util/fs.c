@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "util/buf.h"
@@ -15,7 +16,7 @@ int pr_fs_open(int dirfd, const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-ssize_t pr_fs_pread(int fd, char *text, size_t size)
+static ssize_t pread_text(int fd, char *text, size_t size, bool in_pieces)
 {
     size_t len = 0;
     while (len + 1 < size) {
@@ -25,13 +26,27 @@ ssize_t pr_fs_pread(int fd, char *text, size_t size)
         if (n < 0)
             return -errno;
         len += (size_t)n;
-        /* Kernel files come whole in one read if the buffer holds them: a short read is the end,
-         * and asking again would cost as much as the first time. */
-        if (n == 0 || len + 1 < size)
+        /* Most kernel files come whole in one read if the buffer holds them: a short read is the
+         * end, and asking again would cost as much as the first time. */
+        if (n == 0 || (!in_pieces && len + 1 < size))
             break;
     }
     text[len] = '\0';
     return (ssize_t)len;
+}
+
+ssize_t pr_fs_pread(int fd, char *text, size_t size)
+{
+    return pread_text(fd, text, size, false);
+}
+
+ssize_t pr_fs_pread_long(int fd, char *text, size_t size)
+{
+    ssize_t n = pread_text(fd, text, size, true);
+    if (n < 0 || (size_t)n + 1 < size)
+        return n;
+    const char *newline = memrchr(text, '\n', (size_t)n);
+    return newline ? newline + 1 - text : 0;
 }
 
 ssize_t pr_fs_read(int dirfd, const char *path, char *text, size_t size)

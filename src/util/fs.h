@@ -10,6 +10,9 @@ int pr_fs_open(int dirfd, const char *path);
 /* Reads from the start of fd until the end or until size-1 bytes; NUL-terminates.
  * Length or -errno. */
 ssize_t pr_fs_pread(int fd, char *text, size_t size);
+/* The same of a kernel file with many records, which comes in pieces of about 4 KB; where it does
+ * not fit, it ends behind its last whole line. */
+ssize_t pr_fs_pread_long(int fd, char *text, size_t size);
 /* Open, read, close. Length or -errno. */
 ssize_t pr_fs_read(int dirfd, const char *path, char *text, size_t size);
 /* A whole file of any size as a malloc'ed, NUL-terminated text; the caller frees.

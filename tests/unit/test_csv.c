@@ -235,7 +235,7 @@ static void test_processes(void **state)
     static const char *const names[] = {"plain", "a,b", "say \"hi\"", "new\nline", "\xff) R"};
     static const char *const want[] = {"plain", "a,b", "say \"hi\"", "new\\x0aline", "\\xff) R"};
     char *header[100], *row[100], *p;
-    assert_true(pr_snapshot_reserve(&snap, COUNT_OF(names)));
+    assert_true(pr_snapshot_reserve(&snap, COUNT_OF(names), 0));
     snap.member_count = COUNT_OF(names);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         struct pr_member *m = &snap.members[i];

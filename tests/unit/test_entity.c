@@ -11,7 +11,7 @@ static void test_a_new_member_is_blank(void **state)
     assert_int_equal(e->start, 500);
     assert_int_equal(e->life, LIFE_ALIVE);
     assert_true(e->first);
-    for (int i = 0; i < METRIC_COUNT; i++) {
+    for (int i = 0; i < PROC_METRICS; i++) {
         assert_absent(e->value[i]);
         assert_absent(e->previous[i]);
         assert_exactly(e->reaped[i], 0);

@@ -69,11 +69,11 @@ static void gone(struct pr_entity *e)
 
 static void settle(void)
 {
-    double before[METRIC_COUNT];
+    double before[PROC_METRICS];
     memcpy(before, l.total, sizeof before);
     pr_ledger_settle(&l, &set, false);
     pr_entities_sweep(&set);
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < PROC_METRICS; i++)
         assert_false(l.total[i] < before[i]); /* whatever happens */
 }
 
@@ -85,8 +85,8 @@ static void settle_last(void)
 
 static void reap(struct pr_entity *e, double cpu, double faults)
 {
-    double usage[METRIC_COUNT];
-    for (int i = 0; i < METRIC_COUNT; i++)
+    double usage[PROC_METRICS];
+    for (int i = 0; i < PROC_METRICS; i++)
         usage[i] = NAN;
     usage[METRIC_CPU_TIME] = cpu;
     usage[METRIC_FAULTS_MINOR] = faults;

@@ -83,8 +83,8 @@ static void wait_for(struct world *w, int i)
         }
     } else {
         struct pr_entity *e = pr_entities_find(&w->set, p->pid);
-        double usage[METRIC_COUNT];
-        for (int id = 0; id < METRIC_COUNT; id++)
+        double usage[PROC_METRICS];
+        for (int id = 0; id < PROC_METRICS; id++)
             usage[id] = NAN;
         for (int k = 0; k < KINDS; k++)
             w->ours[k] += all_of(p, k);

@@ -14,16 +14,16 @@ static void absent(double *v)
 static void test_gauges_mean_counters_last(void **state)
 {
     (void)state;
-    struct pr_mean m = {0};
+    struct pr_mean m[METRIC_COUNT] = {0};
     for (int i = 1; i <= 3; i++) {
         absent(value);
         value[METRIC_MEM_RSS] = 100 * i;
         value[METRIC_CPU_USAGE] = i;
         value[METRIC_CPU_TIME] = i;
         value[METRIC_MEM_RSS_PEAK] = 100 * i;
-        pr_mean_add(&m, value);
+        pr_mean_add(m, value, METRIC_COUNT);
     }
-    pr_mean_take(&m, value);
+    pr_mean_take(m, value, METRIC_COUNT);
     assert_exactly(value[METRIC_MEM_RSS], 200);
     assert_exactly(value[METRIC_CPU_USAGE], 2);
     assert_exactly(value[METRIC_CPU_TIME], 3);
@@ -34,30 +34,30 @@ static void test_gauges_mean_counters_last(void **state)
 static void test_absent_samples_are_left_out(void **state)
 {
     (void)state;
-    struct pr_mean m = {0};
+    struct pr_mean m[METRIC_COUNT] = {0};
     absent(value);
-    pr_mean_add(&m, value);
+    pr_mean_add(m, value, METRIC_COUNT);
     value[METRIC_MEM_RSS] = 10;
-    pr_mean_add(&m, value);
+    pr_mean_add(m, value, METRIC_COUNT);
     value[METRIC_MEM_RSS] = NAN;
-    pr_mean_add(&m, value);
-    pr_mean_take(&m, value);
+    pr_mean_add(m, value, METRIC_COUNT);
+    pr_mean_take(m, value, METRIC_COUNT);
     assert_exactly(value[METRIC_MEM_RSS], 10); /* not a third of it */
 }
 
 static void test_taking_starts_anew(void **state)
 {
     (void)state;
-    struct pr_mean m = {0};
+    struct pr_mean m[METRIC_COUNT] = {0};
     absent(value);
     value[METRIC_MEM_RSS] = 10;
-    pr_mean_add(&m, value);
-    pr_mean_take(&m, value);
+    pr_mean_add(m, value, METRIC_COUNT);
+    pr_mean_take(m, value, METRIC_COUNT);
     value[METRIC_MEM_RSS] = 50;
-    pr_mean_add(&m, value);
-    pr_mean_take(&m, value);
+    pr_mean_add(m, value, METRIC_COUNT);
+    pr_mean_take(m, value, METRIC_COUNT);
     assert_exactly(value[METRIC_MEM_RSS], 50);
-    pr_mean_take(&m, value);
+    pr_mean_take(m, value, METRIC_COUNT);
     assert_absent(value[METRIC_MEM_RSS]);
 }
 
@@ -109,7 +109,7 @@ static void test_average_of_members(void **state)
     old->value[METRIC_MEM_RSS] = 30;
     new = pr_entities_add(&set, 2, 1);
     new->value[METRIC_MEM_RSS] = 7;
-    assert_true(pr_snapshot_reserve(&s, 2));
+    assert_true(pr_snapshot_reserve(&s, 2, 0));
     s.member_count = 2;
     for (size_t i = 0; i < 2; i++) {
         s.members[i] = (struct pr_member){.pid = set.items[i]->pid};

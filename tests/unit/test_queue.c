@@ -208,7 +208,7 @@ static void test_copies(void **state)
     assert_int_equal(pipe(r.gate), 0);
     struct pr_queue *q = start(&r, 1, &events);
     for (int i = 1; i <= 20; i++) {
-        assert_true(pr_snapshot_reserve(&s, (size_t)i));
+        assert_true(pr_snapshot_reserve(&s, (size_t)i, 0));
         s.member_count = (size_t)i;
         s.members[0].pid = i;
         pr_queue_push(q, &s);
@@ -275,7 +275,7 @@ static void check_memory_of_the_ring(int small)
     struct proctor_snapshot few = {0}, many = {0};
     memset(&r, 0, sizeof r);
     assert_int_equal(pipe(r.gate), 0);
-    assert_true(pr_snapshot_reserve(&few, FEW) && pr_snapshot_reserve(&many, MANY));
+    assert_true(pr_snapshot_reserve(&few, FEW, 0) && pr_snapshot_reserve(&many, MANY, 0));
     few.member_count = FEW;
     many.member_count = MANY;
     struct pr_queue *q = start(&r, 1, &events);

@@ -492,8 +492,8 @@ static void test_io_reaped_before_is_not_the_jobs(void **state)
     recording_tick(&r);
     close(gate);
     assert_int_equal(wait4(job, &status, 0, &u), job);
-    double usage[METRIC_COUNT];
-    for (int i = 0; i < METRIC_COUNT; i++)
+    double usage[PROC_METRICS];
+    for (int i = 0; i < PROC_METRICS; i++)
         usage[i] = NAN;
     usage[METRIC_FAULTS_MINOR] = (double)u.ru_minflt;
     pr_session_reaped(&r.s, job, usage, 0);

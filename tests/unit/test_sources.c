@@ -294,10 +294,10 @@ static void test_all_files_truncated(void **state)
         for (size_t n = 0; n <= strlen(files[i].text); n++) {
             snprintf(name, sizeof name, "proc/10/%s", files[i].file);
             tree_write_bytes(dir, name, files[i].text, n);
-            for (int id = 0; id < METRIC_COUNT; id++)
+            for (int id = 0; id < PROC_METRICS; id++)
                 e->value[id] = NAN;
             assert_int_equal(read_one(files[i].id), 0);
-            for (int id = 0; id < METRIC_COUNT; id++)
+            for (int id = 0; id < PROC_METRICS; id++)
                 assert_true(n > 0 || isnan(e->value[id]));
         }
 }
