@@ -43,6 +43,15 @@ PROCTOR_API void proctor_monitor_free(struct proctor_monitor *m);
 /* Watch this process and its descendants. -ESRCH where there is none. */
 PROCTOR_API int proctor_monitor_watch_pid(struct proctor_monitor *m, pid_t pid, unsigned flags,
                                           struct proctor_error *err);
+/* Or one of these: a process group; a cgroup, by its path in /proc/PID/cgroup or its directory;
+ * processes by name ("NAME=REGEX" or "REGEX", several by several calls); the whole machine. */
+PROCTOR_API int proctor_monitor_watch_group(struct proctor_monitor *m, pid_t pgid,
+                                            struct proctor_error *err);
+PROCTOR_API int proctor_monitor_watch_cgroup(struct proctor_monitor *m, const char *path,
+                                             struct proctor_error *err);
+PROCTOR_API int proctor_monitor_watch_match(struct proctor_monitor *m, const char *rule,
+                                            struct proctor_error *err);
+PROCTOR_API int proctor_monitor_watch_system(struct proctor_monitor *m, struct proctor_error *err);
 /* Any option of `proctor attach` by its long name without dashes: "interval", "csv", "select"...
  * Flags take "true". Before start or the first collect. */
 PROCTOR_API int proctor_monitor_set(struct proctor_monitor *m, const char *option,

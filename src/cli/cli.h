@@ -27,6 +27,7 @@ void pr_cli_help(const struct pr_command *command);
 
 int pr_main_run(int argc, char **argv);
 int pr_main_attach(int argc, char **argv);
+int pr_main_system(int argc, char **argv);
 int pr_main_metrics(int argc, char **argv);
 int pr_main_config(int argc, char **argv);
 

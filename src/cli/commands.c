@@ -17,14 +17,15 @@ const struct pr_command pr_commands[] = {
      "start a job, record it and everything it starts until it ends, print a summary, exit as the "
      "job did",
      CMD_RUN, pr_main_run, NULL},
-    {"attach", "[OPTIONS] PID",
-     "record a running process and its descendants until it exits, --duration passes, or on INT or "
-     "TERM",
+    {"attach", "[OPTIONS] [PID]",
+     "record a running process and its descendants, a process group (--group), a cgroup (--cgroup) "
+     "or processes by name (--match), until it is gone, --duration passes, or on INT or TERM",
      CMD_ATTACH, pr_main_attach, NULL},
+    {"system", "[OPTIONS]", "record the whole machine until --duration passes, or on INT or TERM",
+     CMD_SYSTEM, pr_main_system, NULL},
     {"metrics", "[--json]", "what is measured: key, unit, kind, scope, source, meaning",
      CMD_METRICS, pr_main_metrics, NULL},
     {"config", "", "each option's value and where it came from", 0, pr_main_config, NULL},
-    {"system", "[OPTIONS]", "record the whole machine", CMD_SYSTEM, NULL, "watching a machine"},
     {"phase", "NAME -- COMMAND", "annotate the run that this shell is inside of", 0, NULL,
      "phases and marks"},
     {"mark", "NAME [KEY=VALUE...]", "annotate the run that this shell is inside of", 0, NULL,

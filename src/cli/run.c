@@ -273,13 +273,13 @@ static int prepare(struct run *r, struct proctor_error *err)
     struct proctor_monitor *m = r->monitor;
     bool subreaper = strcmp(m->config.exact, "none") != 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
     m->facts.way = subreaper ? WAY_RUN : WAY_RUN_NO_SUBREAPER;
-    m->tree = (struct pr_tree_setting){.root = r->spawn.pid,
-                                       .fresh = true,
-                                       .held = true,
-                                       .self = getpid(),
-                                       .adopter = getpid(),
-                                       .strangers = r->outside.children,
-                                       .stranger_count = r->outside.child_count};
+    m->target = (struct pr_target_setting){.root = r->spawn.pid,
+                                           .fresh = true,
+                                           .held = true,
+                                           .self = getpid(),
+                                           .adopter = getpid(),
+                                           .strangers = r->outside.children,
+                                           .stranger_count = r->outside.child_count};
     m->watching = true;
     m->hold_limit = pr_outside_raise_limit();
     int code = pr_summary_file_open(&r->summary, m->config.summary, err);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/match.h"
 #include "core/select.h"
 #include "util/fs.h"
 #include "util/scan.h"
@@ -28,7 +29,7 @@ static void *field(struct pr_config *c, enum pr_option_id id)
 
 static bool is_list(enum pr_option_type type)
 {
-    return type == TYPE_LIST || type == TYPE_LABELS || type == TYPE_KEYS;
+    return type == TYPE_LIST || type == TYPE_LABELS || type == TYPE_KEYS || type == TYPE_MATCH;
 }
 
 static void list_clear(struct pr_list *list)
@@ -121,6 +122,8 @@ static int check_text(const struct pr_option *o, const char *value, const char *
     const char *equals = strchr(value, '=');
     if (o->type == TYPE_LABELS && (!equals || equals == value))
         return pr_error(err, EINVAL, "%s: '%.80s' is not KEY=VALUE", what, value);
+    if (o->type == TYPE_MATCH)
+        return pr_match_parse(value, what, NULL, NULL, err);
     return o->type == TYPE_KEYS ? pr_select_check(value, what, err) : 0;
 }
 
@@ -129,7 +132,8 @@ static int check_text(const struct pr_option *o, const char *value, const char *
 static int read_list(struct pr_list *ret, const struct pr_option *o, const char *value,
                      enum pr_origin origin, const char *what, struct proctor_error *err)
 {
-    bool several = origin != ORIGIN_OPTION || o->type == TYPE_KEYS;
+    /* A comma may be part of a regular expression. */
+    bool several = (origin != ORIGIN_OPTION || o->type == TYPE_KEYS) && o->type != TYPE_MATCH;
     int r = 0;
     for (const char *p = value; *p && r == 0;) {
         size_t n = several ? strcspn(p, ",") : strlen(p);

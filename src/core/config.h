@@ -29,6 +29,7 @@ enum pr_option_type {
     TYPE_LIST,
     TYPE_LABELS,
     TYPE_KEYS,
+    TYPE_MATCH,
 };
 
 struct pr_list {
@@ -41,6 +42,7 @@ struct pr_config {
     double average;
     bool no_children, force, no_record, processes, no_pss, no_gpu, mlflow_join, wait_tree, strict,
         quiet, verbose, json;
+    bool machine; /* not an option: `proctor system`, where there is no job */
     /* Texts are borrowed from `text` below. */
     const char *group, *cgroup, *output, *dialect, *table, *name, *run_id, *node, *exact, *peaks,
         *summary, *mlflow, *prometheus, *textfile, *otlp, *prefix, *root, *color;

@@ -9,18 +9,19 @@
 /* Does this member have a part in the job's value? */
 static bool takes_part(const struct pr_entity *e, int id)
 {
-    return e->life == LIFE_ALIVE && !pr_entity_is_dead(e) &&
+    return pr_entity_is_here(e) &&
            !(e->no_mm && (pr_metrics[id].needs & (READ_STATM | READ_SMAPS | READ_STATUS)));
 }
 
-static void fold_one(const struct pr_entities *set, int id, double *job, unsigned char *marks)
+static void fold_one(const struct pr_entities *set, int match, int id, double *job,
+                     unsigned char *marks)
 {
     bool missing = false;
     double result = NAN, covered = 0, all = 0; /* resident memory of those known, and of all */
     for (size_t k = 0; k < set->count; k++) {
         const struct pr_entity *e = set->items[k];
         double v = e->value[id];
-        if (!takes_part(e, id))
+        if (!takes_part(e, id) || (match >= 0 && e->match != match))
             continue;
         all += fmax(0, e->value[METRIC_MEM_RSS]);
         if (isnan(v)) {
@@ -40,11 +41,21 @@ static void fold_one(const struct pr_entities *set, int id, double *job, unsigne
         marks[id] = MARK_LOWER_BOUND;
 }
 
-void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks)
+static void fold(const struct pr_entities *set, int match, double *job, unsigned char *marks)
 {
     for (int id = 0; id < PROC_METRICS; id++)
         if (pr_metrics[id].fold != FOLD_NONE && pr_metrics[id].kind != KIND_COUNTER)
-            fold_one(set, id, job, marks);
+            fold_one(set, match, id, job, marks);
+}
+
+void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks)
+{
+    fold(set, -1, job, marks);
+}
+
+void pr_fold_match(const struct pr_entities *set, int match, double *value, unsigned char *marks)
+{
+    fold(set, match, value, marks);
 }
 
 static double ratio_of(const struct pr_metric *m, const double *value, const struct pr_basis *basis,

@@ -11,6 +11,8 @@ struct pr_limits {
 /* Folds the living members' gauges into the job's values; a sum from which a member is missing is
  * marked as a lower bound, and one from which much is missing is absent. */
 void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks);
+/* The same of the members that belong to one rule of --match. */
+void pr_fold_match(const struct pr_entities *set, int match, double *value, unsigned char *marks);
 /* What a record is derived with. */
 struct pr_basis {
     double dt; /* seconds since the sample before; NaN where rates make no sense */

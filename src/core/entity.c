@@ -47,9 +47,14 @@ bool pr_entity_is_dead(const struct pr_entity *e)
     return (e->state == 'Z' || e->state == 'X') && !(e->value[METRIC_THREADS] > 1);
 }
 
+bool pr_entity_is_here(const struct pr_entity *e)
+{
+    return e->life == LIFE_ALIVE && !e->left && !pr_entity_is_dead(e);
+}
+
 static void blank(struct pr_entity *e, pid_t pid, uint64_t start)
 {
-    *e = (struct pr_entity){.pid = pid, .start = start, .state = '?', .first = true};
+    *e = (struct pr_entity){.pid = pid, .start = start, .state = '?', .first = true, .match = -1};
     for (int i = 0; i < SOURCE_COUNT; i++)
         e->fd[i] = -1;
     for (int i = 0; i < PROC_METRICS; i++)

@@ -29,14 +29,17 @@ enum pr_life {
 };
 
 struct pr_entity {
-    pid_t pid, ppid;
+    pid_t pid, ppid, pgrp;
     uint64_t start; /* ticks since boot */
     char state;     /* as in stat: R S D Z ... */
     char comm[COMM_MAX];
     enum pr_life life;
-    bool born_inside;      /* started while we recorded: all it used counts */
-    bool first;            /* not yet through a whole tick */
-    bool no_mm, own_mm;    /* shares its parent's memory (vfork); is known not to */
+    bool left;          /* it lives, but is not of the job any more: counters stand as they were */
+    bool away;          /* it was so at the last reading */
+    int64_t listed_at;  /* boot time at which a cgroup last named it */
+    bool born_inside;   /* started while we recorded: all it used counts */
+    bool first;         /* not yet through a whole tick */
+    bool no_mm, own_mm; /* shares its parent's memory (vfork); is known not to */
     int fd[SOURCE_COUNT];  /* held descriptors, -1 where none */
     bool ignores_children; /* SIGCHLD: the kernel reaps in its place, and keeps no account */
     int64_t signals_at;    /* boot time of the last look at that, where status is not read anyway */
@@ -49,6 +52,12 @@ struct pr_entity {
     double previous[PROC_METRICS];     /* counters at the tick before */
     double reaped[PROC_METRICS];       /* counters taken over from children that it waited for */
     struct pr_mean mean[PROC_METRICS]; /* for --average */
+    /* --match (match.c): which rule, when its names were looked at, under which comm, and the
+     * counters that it had before. */
+    int match;
+    int64_t named_at;
+    char named_comm[COMM_MAX];
+    double match_since[PROC_METRICS];
     /* The ledger's: receipts for children that were taken over (ledger.c). */
     double receipts_seen, receipts_old, receipts_new, receipts_window;
     struct pr_entity *heir;
@@ -75,6 +84,8 @@ struct pr_entities {
 };
 
 void pr_entities_done(struct pr_entities *set);
+/* It lives, and is of the job. */
+bool pr_entity_is_here(const struct pr_entity *e);
 /* Nothing of it runs any more. A process whose first thread has ended shows as a zombie, too. */
 bool pr_entity_is_dead(const struct pr_entity *e);
 /* A new member, values absent, descriptors closed; NULL when memory is out. */

@@ -23,6 +23,12 @@ static double known(double v)
     return isnan(v) ? 0 : v;
 }
 
+/* What a member stands for. */
+static double account_of(const struct pr_ledger *l, const struct pr_entity *e, int i)
+{
+    return known(e->value[i]) + (l->own_only ? 0 : e->reaped[i]);
+}
+
 void pr_ledger_init(struct pr_ledger *l, pid_t reaper)
 {
     *l = (struct pr_ledger){.reaper = reaper};
@@ -39,9 +45,21 @@ void pr_ledger_join(struct pr_ledger *l, struct pr_entity *e)
         if (e->born_inside) {
             e->previous[i] = 0;
         } else {
-            l->before[i] += known(e->value[i]) + e->reaped[i];
+            l->before[i] += account_of(l, e, i);
             e->previous[i] = e->value[i];
         }
+    }
+}
+
+void pr_ledger_return(struct pr_ledger *l, struct pr_entity *e, const double *value,
+                      const double *reaped)
+{
+    for (int i = 0; i < PROC_METRICS; i++) {
+        if (!pr_metric_in_ledger((enum pr_metric_id)i))
+            continue;
+        l->before[i] += known(e->value[i]) - known(value[i]);
+        l->before[i] += l->own_only ? 0 : e->reaped[i] - reaped[i];
+        e->previous[i] = e->value[i];
     }
 }
 
@@ -93,7 +111,16 @@ static void lose(struct pr_ledger *l, const struct pr_entity *e)
     l->unabsorbed++;
     for (int i = 0; i < PROC_METRICS; i++)
         if (pr_metric_in_ledger((enum pr_metric_id)i))
-            l->lost[i] += known(e->value[i]) + e->reaped[i];
+            l->lost[i] += account_of(l, e, i);
+}
+
+/* Its heir has its I/O now. The rest of what the heir took over does not count where only the own
+ * use of each does. */
+static void keep_own(struct pr_ledger *l, const struct pr_entity *e)
+{
+    for (int i = 0; i < PROC_METRICS; i++)
+        if (pr_metric_in_ledger((enum pr_metric_id)i) && !(pr_metrics[i].needs & READ_IO))
+            l->lost[i] += known(e->value[i]);
 }
 
 static void settle_one(struct pr_ledger *l, struct pr_entity *e, bool last)
@@ -110,6 +137,8 @@ static void settle_one(struct pr_ledger *l, struct pr_entity *e, bool last)
     e->life = LIFE_SETTLED;
     if (!taken)
         lose(l, e);
+    else if (l->own_only)
+        keep_own(l, e);
 }
 
 /* Whose receipt is it? First those whose own parent has it; of those the ones who cannot wait any
@@ -185,7 +214,7 @@ void pr_ledger_settle(struct pr_ledger *l, const struct pr_entities *set, bool l
         const struct pr_entity *e = set->items[k];
         bool counts = e->life == LIFE_ALIVE || (e->life == LIFE_VANISHED && e->counts);
         for (int i = 0; i < PROC_METRICS && counts; i++) {
-            sum[i] += known(e->value[i]) + e->reaped[i];
+            sum[i] += account_of(l, e, i);
             l->known[i] |= !isnan(e->value[i]);
         }
     }

@@ -15,6 +15,7 @@ struct pr_ledger {
     double reaped[PROC_METRICS]; /* by us */
     double lost[PROC_METRICS];   /* last values of those that nobody took over */
     double before[PROC_METRICS]; /* used before joining */
+    bool own_only;               /* of members, without what they have taken over from children */
     bool absorbed;            /* a member has reaped children: there were more than those we saw */
     bool known[PROC_METRICS]; /* has it been read at all? */
     double total[PROC_METRICS]; /* the result; NaN until something was read */
@@ -28,6 +29,10 @@ void pr_ledger_init(struct pr_ledger *l, pid_t reaper);
 /* A member's first reading: what it used before it joined does not count, unless it was born while
  * we recorded. */
 void pr_ledger_join(struct pr_ledger *l, struct pr_entity *e);
+/* A member that had left is back: what it used since then, compared with these values of before,
+ * does not count. */
+void pr_ledger_return(struct pr_ledger *l, struct pr_entity *e, const double *value,
+                      const double *reaped);
 /* We waited for a process: `usage` holds what it and all it reaped used. e is its entity where it
  * was a member known to us, else NULL; it is settled by this. */
 void pr_ledger_reap(struct pr_ledger *l, struct pr_entity *e, const double *usage);

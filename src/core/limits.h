@@ -6,3 +6,5 @@
 
 /* The smallest of: the machine, the cgroup's limits up the hierarchy, CPU affinity. */
 void pr_limits_read(const struct pr_host *host, pid_t pid, struct pr_limits *ret);
+/* The same of a cgroup as the user named it, without affinity. */
+void pr_limits_read_cgroup(const struct pr_host *host, const char *name, struct pr_limits *ret);

@@ -39,7 +39,8 @@ static unsigned needs(int id)
 /* Asked for, or nothing was, and not switched off. */
 static bool is_shown(const struct pr_config *c, const struct pr_metric *m)
 {
-    bool asked = !c->select.count;
+    /* Without a job there is only the machine to speak of. */
+    bool asked = !c->select.count && (!c->machine || c->processes || (m->scope & SCOPE_SYSTEM));
     for (size_t i = 0; i < c->select.count; i++)
         asked |= matches(c->select.items[i], strlen(c->select.items[i]), m->key);
     bool off =

@@ -41,6 +41,7 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     s->select = pr_select_of(config);
     pr_events_init(&s->events);
     pr_stats_init(&s->stats);
+    s->stats.machine = config->machine;
     no_values(s->totals_before);
     no_values(s->high);
     pr_session_name(s->own_id, sizeof s->own_id);
@@ -49,28 +50,37 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     if (!s->text)
         return pr_error(err, ENOMEM, "out of memory");
     pr_machine_init(&s->machine, &s->host, s->select.reads);
-    return pr_host_open(&s->host, config->root, err);
+    int r = pr_matches_init(&s->matches, &config->match, err);
+    return r < 0 ? r : pr_host_open(&s->host, config->root, err);
 }
 
-static void set_limits(struct pr_session *s, pid_t pid)
+static void set_limits(struct pr_session *s, const struct pr_target_setting *setting)
 {
     const double option[LIMIT_COUNT] = {
         [LIMIT_CPU] = s->config->cpu_total, [LIMIT_MEMORY] = s->config->memory_total};
     static const char *const names[LIMIT_COUNT] = {"--cpu-total", "--memory-total"};
-    pr_limits_read(&s->host, pid, &s->limits);
+    if (setting->cgroup)
+        pr_limits_read_cgroup(&s->host, setting->cgroup, &s->limits);
+    else
+        pr_limits_read(&s->host, setting->root, &s->limits);
     for (int i = 0; i < LIMIT_COUNT; i++) {
         if (option[i] <= 0)
             continue;
         s->limits.total[i] = option[i];
         snprintf(s->limits.source[i], sizeof s->limits.source[i], "%s", names[i]);
     }
+    s->stats.limits = &s->limits;
+    for (size_t i = 0; i < s->matches.count; i++)
+        s->matches.items[i].stats.limits = &s->limits;
 }
 
-int pr_session_watch(struct pr_session *s, const struct pr_tree_setting *setting,
+int pr_session_watch(struct pr_session *s, const struct pr_target_setting *setting,
                      struct proctor_error *err)
 {
     struct pr_target *target;
-    int r = pr_tree_new(setting, &s->host, &target, err);
+    struct pr_target_setting whole = *setting;
+    whole.matches = &s->matches;
+    int r = pr_target_new(&whole, &s->host, &target, err);
     if (r < 0)
         return r;
     if (s->target)
@@ -78,8 +88,10 @@ int pr_session_watch(struct pr_session *s, const struct pr_tree_setting *setting
     s->target = target;
     s->reaping = setting->adopter != 0;
     pr_ledger_init(&s->ledger, setting->adopter);
-    set_limits(s, setting->root);
-    s->stats.limits = &s->limits;
+    s->ledger.own_only = target->ops->own_only || setting->alone;
+    s->machine.of = setting->root;
+    s->machine.cgroup = setting->cgroup;
+    set_limits(s, setting);
     return 0;
 }
 
@@ -253,6 +265,8 @@ static void sample(struct pr_session *s, bool last)
     s->now.member_count = 0;
     if (s->want_members)
         pr_tick_members(s, dt);
+    if (s->matches.count)
+        pr_tick_matches(s, now, dt);
     s->sampled = now;
     s->taken++;
     watch_clock(s, now);
@@ -299,7 +313,7 @@ static void name_left(struct pr_session *s)
     s->left = calloc(s->set.count + 1, sizeof *s->left);
     for (size_t k = 0; s->left && k < s->set.count; k++) {
         const struct pr_entity *e = s->set.items[k];
-        if (e->life != LIFE_ALIVE || pr_entity_is_dead(e))
+        if (!pr_entity_is_here(e))
             continue;
         struct pr_left *left = &s->left[s->left_count++];
         left->pid = e->pid;
@@ -343,6 +357,7 @@ static void free_memory(struct pr_session *s)
     pr_entities_done(&s->set);
     pr_snapshot_done(&s->now);
     pr_snapshot_done(&s->average.out);
+    pr_matches_done(&s->matches);
     free(s->left);
     free(s->text);
     s->left = NULL;

@@ -10,6 +10,7 @@
 #include "core/ledger.h"
 #include "core/limits.h"
 #include "core/machine.h"
+#include "core/match.h"
 #include "core/queue.h"
 #include "core/select.h"
 #include "core/stats.h"
@@ -28,6 +29,7 @@ struct pr_session {
     struct pr_limits limits;
     struct pr_energy energy;
     struct pr_machine machine;
+    struct pr_matches matches;
     struct pr_stats stats;
     struct pr_events events;
     struct pr_queue *queue; /* NULL without file outputs */
@@ -70,6 +72,7 @@ struct pr_session {
 
     char reason[METRIC_COUNT][96]; /* why a metric is absent; the first one stays */
     unsigned long io_unreadable;   /* members whose I/O could not be read */
+    unsigned long departed;        /* members that left the job and lived on */
     bool children_ignored; /* by a member: those that end between samples leave no account */
     struct pr_left *left;  /* who is still running at the end */
     size_t left_count;
@@ -82,8 +85,8 @@ struct pr_session {
 void pr_session_name(char *text, size_t size);
 int pr_session_init(struct pr_session *s, const struct pr_config *config,
                     struct proctor_error *err);
-/* Watches the tree of setting->root. */
-int pr_session_watch(struct pr_session *s, const struct pr_tree_setting *setting,
+/* Whom it is about. */
+int pr_session_watch(struct pr_session *s, const struct pr_target_setting *setting,
                      struct proctor_error *err);
 /* Opens the outputs and starts the writer. */
 int pr_session_open(struct pr_session *s, struct proctor_error *err);

@@ -6,7 +6,7 @@
 #include "core/entity.h"
 
 struct pr_stat_line {
-    pid_t pid, ppid;
+    pid_t pid, ppid, pgrp;
     uint64_t start;
     char state;
     char comm[COMM_MAX];

@@ -44,19 +44,26 @@ static void stat_add(struct pr_stat *m, double v, double at, double dt)
     m->weight += dt;
 }
 
+void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
+                         int count, double at, double dt)
+{
+    s->seconds = at;
+    for (int id = 0; id < count; id++) {
+        if (isnan(value[id]))
+            continue;
+        s->metric[id].mark = mark[id];
+        stat_add(&s->metric[id], value[id], at, dt);
+    }
+}
+
 void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot)
 {
-    double dt = pr_seconds(snapshot->interval);
-    s->seconds = pr_seconds(snapshot->elapsed);
-    for (int id = 0; id < METRIC_COUNT; id++) {
-        if (isnan(snapshot->value[id]))
-            continue;
-        s->metric[id].mark = snapshot->mark[id];
-        stat_add(&s->metric[id], snapshot->value[id], s->seconds, dt);
-    }
     const double *v = snapshot->value;
-    spark_add(&s->cpu, v[METRIC_CPU_USAGE]);
-    spark_add(&s->memory, isnan(v[METRIC_MEM_PSS]) ? v[METRIC_MEM_RSS] : v[METRIC_MEM_PSS]);
+    pr_stats_add_values(s, v, snapshot->mark, METRIC_COUNT, pr_seconds(snapshot->elapsed),
+                        pr_seconds(snapshot->interval));
+    double job = isnan(v[METRIC_MEM_PSS]) ? v[METRIC_MEM_RSS] : v[METRIC_MEM_PSS];
+    spark_add(&s->cpu, v[s->machine ? METRIC_SYSTEM_CPU_USAGE : METRIC_CPU_USAGE]);
+    spark_add(&s->memory, s->machine ? v[METRIC_SYSTEM_MEM_USED] : job);
 }
 
 double pr_stats_total(const struct pr_stats *s, enum pr_metric_id id)

@@ -22,12 +22,16 @@ struct pr_stat {
 struct pr_stats {
     struct pr_stat metric[METRIC_COUNT];
     struct pr_spark cpu, memory;
+    bool machine;                   /* the curves are of the machine, not of the job */
     double seconds;                 /* elapsed at the last sample */
     const struct pr_limits *limits; /* borrowed: what ratios are of */
 };
 
 void pr_stats_init(struct pr_stats *s);
 void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot);
+/* The same of some metrics alone: `count` values and marks, at and after so many seconds. */
+void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
+                         int count, double at, double dt);
 /* A counter's total, NAN where absent. */
 double pr_stats_total(const struct pr_stats *s, enum pr_metric_id id);
 /* Time-weighted; for a rate its counter's total over the time, which nothing between samples

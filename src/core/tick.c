@@ -124,6 +124,51 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
     s->children_ignored |= e->ignores_children;
 }
 
+/* It is not of the job: what counts is what it had used when it left. Its files still say whether
+ * it lives, and whether it has come back. */
+static void read_left(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    double value[PROC_METRICS], reaped[PROC_METRICS];
+    memcpy(value, e->value, sizeof value);
+    memcpy(reaped, e->reaped, sizeof reaped);
+    int r = pr_source_read(t, e, SOURCE_pid_stat);
+    memcpy(e->value, value, sizeof value);
+    memcpy(e->reaped, reaped, sizeof reaped);
+    if (r == -ESRCH || r == -ENOENT) {
+        pr_source_release(t->host, e);
+        pr_entities_vanish(&s->set, e);
+        return;
+    }
+    s->departed += !e->away;
+    e->away = true;
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (pr_metrics[id].kind != KIND_COUNTER)
+            e->value[id] = NAN;
+}
+
+static void read_returned(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    double value[PROC_METRICS], reaped[PROC_METRICS];
+    memcpy(value, e->value, sizeof value);
+    memcpy(reaped, e->reaped, sizeof reaped);
+    read_member(s, t, e);
+    if (e->life == LIFE_ALIVE)
+        pr_ledger_return(&s->ledger, e, value, reaped);
+    e->away = false;
+}
+
+static void read_one(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    if (e->life != LIFE_ALIVE)
+        return;
+    if (e->left)
+        read_left(s, t, e);
+    else if (e->away)
+        read_returned(s, t, e);
+    else
+        read_member(s, t, e);
+}
+
 /* Readings that can wait go round in turn, as far as the budget allows. */
 static void read_patient(struct pr_session *s, const struct pr_tick *t, int id)
 {
@@ -132,7 +177,7 @@ static void read_patient(struct pr_session *s, const struct pr_tick *t, int id)
         return;
     for (; done < count && s->allowance >= 0; done++) {
         struct pr_entity *e = s->set.items[(s->turn + done) % count];
-        if (e->life != LIFE_ALIVE || pr_entity_is_dead(e) || e->no_mm)
+        if (!pr_entity_is_here(e) || e->no_mm)
             continue;
         int64_t began = pr_clock_thread_cpu();
         read_source(s, t, e, id);
@@ -147,7 +192,7 @@ static void keep_patient(struct pr_session *s, int64_t now)
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];
         double *v = e->value;
-        bool known = e->pss_at && !pr_entity_is_dead(e) && !s->gone;
+        bool known = e->pss_at && pr_entity_is_here(e) && !s->gone;
         v[METRIC_MEM_PSS_AGE] = known ? pr_seconds(now - e->pss_at) : NAN;
         if (known && e->pss_at != now && v[METRIC_MEM_PSS] > v[METRIC_MEM_RSS]) {
             v[METRIC_MEM_PSS] = v[METRIC_MEM_RSS];
@@ -212,14 +257,11 @@ void pr_tick_read(struct pr_session *s, int64_t now)
     struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
     discover(s, &t);
     for (size_t k = 0; k < s->set.count; k++)
-        if (s->set.items[k]->life == LIFE_ALIVE)
-            read_member(s, &t, s->set.items[k]);
+        read_one(s, &t, s->set.items[k]);
     for (int id = 0; id < SOURCE_COUNT && !s->gone; id++)
         if (pr_sources[id]->can_wait)
             read_patient(s, &t, id);
     keep_patient(s, now);
-    for (size_t k = 0; k < s->set.count && s->config->no_children; k++)
-        memset(s->set.items[k]->reaped, 0, sizeof s->set.items[k]->reaped);
     take_ourselves_out(s);
     join_new(s);
 }
@@ -230,8 +272,9 @@ static void count_members(struct pr_session *s, double *value)
 {
     double alive = 0;
     for (size_t k = 0; k < s->set.count; k++)
-        alive += s->set.items[k]->life == LIFE_ALIVE && !pr_entity_is_dead(s->set.items[k]);
-    value[METRIC_PROCS] = alive > 0 ? alive : NAN; /* only its zombie is left */
+        alive += pr_entity_is_here(s->set.items[k]);
+    /* Of a tree only its zombie may be left. */
+    value[METRIC_PROCS] = alive > 0 || s->target->ops->may_be_empty ? alive : NAN;
     value[METRIC_PROCS_STARTED] = (double)s->set.started;
     value[METRIC_PROCS_EXITED] = (double)s->set.exited;
 }
@@ -380,9 +423,16 @@ void pr_tick_members(struct pr_session *s, double dt)
         return;
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];
-        if (e->life == LIFE_ALIVE)
+        if (e->life == LIFE_ALIVE && !e->left)
             copy_member(s, e, &basis, &s->now.members[s->now.member_count++]);
     }
+}
+
+void pr_tick_matches(struct pr_session *s, int64_t now, double dt)
+{
+    struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
+    struct pr_basis basis = basis_of(s, dt);
+    pr_matches_sample(&s->matches, &s->set, &t, &s->now, &basis);
 }
 
 void pr_tick_finish(struct pr_session *s)

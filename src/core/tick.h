@@ -15,5 +15,7 @@ void pr_tick_job(struct pr_session *s, double dt, bool last);
 void pr_tick_machine(struct pr_session *s, int64_t now);
 /* Copies the members into s->now, with their rates. */
 void pr_tick_members(struct pr_session *s, double dt);
+/* The same by name, for --match. */
+void pr_tick_matches(struct pr_session *s, int64_t now, double dt);
 /* Counters become those of the sample before; settled members go. */
 void pr_tick_finish(struct pr_session *s);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -68,8 +69,9 @@ void proctor_monitor_free(struct proctor_monitor *m)
     free(m);
 }
 
-int proctor_monitor_watch_pid(struct proctor_monitor *m, pid_t pid, unsigned flags,
-                              struct proctor_error *err)
+/* Whom it is about; said at once where there is no such thing. */
+static int watch(struct proctor_monitor *m, const struct pr_target_setting *setting,
+                 struct proctor_error *err)
 {
     struct pr_host host;
     struct pr_target *target;
@@ -80,16 +82,63 @@ int proctor_monitor_watch_pid(struct proctor_monitor *m, pid_t pid, unsigned fla
         r = pr_host_open(&host, m->config.root, err);
     if (r < 0)
         return r;
-    m->tree = (struct pr_tree_setting){.root = pid};
-    r = pr_tree_new(&m->tree, &host, &target, err);
+    r = pr_target_new(setting, &host, &target, err);
     if (r == 0)
         target->ops->free(target, true);
     pr_host_close(&host);
     if (r < 0)
         return r;
-    m->config.no_children |= (flags & PROCTOR_NO_CHILDREN) != 0;
+    m->target = *setting;
+    m->config.machine = setting->kind == TARGET_SYSTEM;
     m->watching = true;
     return 0;
+}
+
+int proctor_monitor_watch_pid(struct proctor_monitor *m, pid_t pid, unsigned flags,
+                              struct proctor_error *err)
+{
+    struct pr_target_setting setting = {.kind = TARGET_TREE, .root = pid};
+    int r = watch(m, &setting, err);
+    if (r == 0)
+        m->config.no_children |= (flags & PROCTOR_NO_CHILDREN) != 0;
+    return r;
+}
+
+int proctor_monitor_watch_group(struct proctor_monitor *m, pid_t pgid, struct proctor_error *err)
+{
+    struct pr_target_setting setting = {.kind = TARGET_GROUP, .root = pgid};
+    return watch(m, &setting, err);
+}
+
+int proctor_monitor_watch_cgroup(struct proctor_monitor *m, const char *path,
+                                 struct proctor_error *err)
+{
+    int r = check_owner(m, err);
+    if (r == 0 && m->prepared)
+        r = pr_error(err, EBUSY, "the monitor has begun already");
+    if (r == 0) /* the text is kept there */
+        r = pr_config_set(&m->config, OPTION_CGROUP, path, ORIGIN_OPTION, "cgroup", err);
+    struct pr_target_setting setting = {.kind = TARGET_CGROUP, .cgroup = m->config.cgroup};
+    return r < 0 ? r : watch(m, &setting, err);
+}
+
+int pr_monitor_watch_matches(struct proctor_monitor *m, struct proctor_error *err)
+{
+    struct pr_target_setting setting = {.kind = TARGET_MATCH};
+    return watch(m, &setting, err);
+}
+
+int proctor_monitor_watch_match(struct proctor_monitor *m, const char *rule,
+                                struct proctor_error *err)
+{
+    int r = proctor_monitor_set(m, "match", rule, err);
+    return r < 0 ? r : pr_monitor_watch_matches(m, err);
+}
+
+int proctor_monitor_watch_system(struct proctor_monitor *m, struct proctor_error *err)
+{
+    struct pr_target_setting setting = {.kind = TARGET_SYSTEM};
+    return watch(m, &setting, err);
 }
 
 int proctor_monitor_set(struct proctor_monitor *m, const char *option, const char *value,
@@ -123,14 +172,42 @@ static const char *summarize(void *data)
     return pr_buf_text(&m->summary_members);
 }
 
+static enum pr_way way_of(const struct pr_target_setting *target)
+{
+    static const enum pr_way ways[] = {[TARGET_TREE] = WAY_ATTACH,
+                                       [TARGET_GROUP] = WAY_ATTACH,
+                                       [TARGET_CGROUP] = WAY_ATTACH,
+                                       [TARGET_MATCH] = WAY_MATCH,
+                                       [TARGET_SYSTEM] = WAY_SYSTEM};
+    return target->alone ? WAY_ATTACH_ALONE : ways[target->kind];
+}
+
+/* What is watched, in words; a tree has a command. */
+static void describe(struct proctor_monitor *m)
+{
+    char *text = m->facts.target;
+    const size_t size = sizeof m->facts.target;
+    const struct pr_target_setting *target = &m->target;
+    if (target->kind == TARGET_GROUP)
+        snprintf(text, size, "group %d", (int)target->root);
+    else if (target->kind == TARGET_CGROUP)
+        snprintf(text, size, "cgroup %s", target->cgroup);
+    else if (target->kind == TARGET_MATCH)
+        snprintf(text, size, "match %s", m->config.text[OPTION_MATCH]);
+    else if (target->kind == TARGET_SYSTEM)
+        snprintf(text, size, "machine");
+}
+
 static int prepare(struct proctor_monitor *m, struct proctor_error *err)
 {
     if (!m->watching)
         return pr_error(err, EINVAL, "the monitor watches nothing: name a process first");
-    m->tree.alone = m->config.no_children;
-    m->tree.wait_tree = m->config.wait_tree;
+    m->target.alone = m->config.no_children;
+    m->target.wait_tree = m->config.wait_tree;
+    m->target.everybody = m->config.processes;
     if (m->facts.way >= WAY_ATTACH)
-        m->facts.way = m->tree.alone ? WAY_ATTACH_ALONE : WAY_ATTACH;
+        m->facts.way = way_of(&m->target);
+    describe(m);
     m->prepared = true;
     int r = pr_session_init(&m->session, &m->config, err);
     m->session.inside = !m->outside;
@@ -140,7 +217,7 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
     m->session.on_sample = m->on_sample;
     m->session.on_sample_data = m->on_sample_data;
     if (r == 0)
-        r = pr_session_watch(&m->session, &m->tree, err);
+        r = pr_session_watch(&m->session, &m->target, err);
     if (r == 0) {
         pr_summary_run_members(&m->run_members, &m->session, &m->facts);
         m->session.run = pr_buf_text(&m->run_members);

@@ -7,7 +7,7 @@ struct proctor_monitor {
     struct pr_config config;
     struct pr_session session; /* the sampling thread's while `started` */
     struct pr_facts facts;
-    struct pr_tree_setting tree;
+    struct pr_target_setting target;
     struct pr_buf summary, run_members, summary_members;
     struct proctor_error failure; /* of preparing; code 0 for none */
     pid_t owner;                  /* who made it: in a forked child the handle is dead */
@@ -23,5 +23,7 @@ struct proctor_monitor {
 
 /* From settings to a session that is ready to begin: files open, writer running. */
 int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err);
+/* Watches the rules of --match that are set already, on the whole machine. */
+int pr_monitor_watch_matches(struct proctor_monitor *m, struct proctor_error *err);
 /* Milliseconds until --duration is over, for poll: 0 when it is, -1 without one. */
 int pr_monitor_time_left(const struct proctor_monitor *m);

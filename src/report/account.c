@@ -11,6 +11,8 @@ const char *pr_summary_source(const struct pr_facts *facts)
         [WAY_RUN_NO_SUBREAPER] = "rusage of the job and of what it reaped",
         [WAY_ATTACH] = "samples: living members and what they have reaped",
         [WAY_ATTACH_ALONE] = "samples of one process",
+        [WAY_MATCH] = "samples of processes by name, each its own use alone",
+        [WAY_SYSTEM] = "samples of the kernel's counters of the machine",
     };
     return sources[facts->way];
 }
@@ -37,12 +39,16 @@ const char *pr_summary_reason(const struct pr_session *s, enum pr_metric_id id)
         return "this version has no source for it";
     if (id == METRIC_ENERGY)
         return s->energy.reason;
+    const char *machine = pr_machine_reason(&s->machine, id);
+    if (machine)
+        return machine;
     return s->gone ? "the job ended before it could be read" : "there was no time to read it";
 }
 
 bool pr_summary_complete(const struct pr_session *s, const struct pr_facts *facts)
 {
-    bool whole = facts->way == WAY_RUN || (facts->way == WAY_ATTACH_ALONE && !s->gone);
+    bool whole = facts->way == WAY_RUN || facts->way == WAY_SYSTEM ||
+                 (facts->way == WAY_ATTACH_ALONE && !s->gone);
     return whole && s->ledger.unabsorbed == 0 && !s->children_ignored;
 }
 
@@ -54,11 +60,16 @@ void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, s
         const char *text;
     } notes[] = {
         {s->left_count > 0, s->left_count, "%lu left running, counted until the job's end"},
-        {s->ledger.unabsorbed > 0, s->ledger.unabsorbed,
+        {s->ledger.unabsorbed > 0 && facts->way != WAY_MATCH, s->ledger.unabsorbed,
          "nobody in the job waited for %lu of its processes: they count as they were last sampled"},
-        {s->children_ignored, 0, "a process ignores SIGCHLD: how its children ended is not known"},
+        {s->children_ignored && facts->way != WAY_MATCH, 0,
+         "a process ignores SIGCHLD: how its children ended is not known"},
         {facts->way == WAY_RUN_NO_SUBREAPER || facts->way == WAY_ATTACH, 0,
          "orphans that lived between two samples are not seen"},
+        {facts->way == WAY_MATCH, 0,
+         "who ended counts as last sampled; who lived between two samples is not seen"},
+        {s->departed > 0, s->departed,
+         "%lu left while they ran and count until then, or until a member waits for them"},
         {facts->way >= WAY_ATTACH && s->gone, 0,
          "what was used after the last sample is not in it"},
     };

@@ -3,12 +3,20 @@
 #pragma once
 #include "core/session.h"
 
-enum pr_way { WAY_RUN, WAY_RUN_NO_SUBREAPER, WAY_ATTACH, WAY_ATTACH_ALONE };
+enum pr_way {
+    WAY_RUN,
+    WAY_RUN_NO_SUBREAPER,
+    WAY_ATTACH,
+    WAY_ATTACH_ALONE,
+    WAY_MATCH,
+    WAY_SYSTEM,
+};
 
 /* What the session does not know itself. */
 struct pr_facts {
     enum pr_way way;
     char **argv;                /* NULL-terminated; borrowed */
+    char target[512];           /* "group 12"; "" where it is a command */
     pid_t pid;                  /* of whom we attached to, else 0 */
     int exit_code, exit_signal; /* -1 where there is none */
 };

@@ -71,6 +71,7 @@ static void put_identity(struct pr_json *j, const struct pr_session *s,
     for (char **arg = facts->argv; arg && *arg; arg++)
         pr_json_string(j, *arg);
     pr_json_close(j, ']');
+    text(j, "target", *facts->target ? facts->target : NULL);
     text(j, "host", host);
     text(j, "name", s->config->name);
     text(j, "node", s->config->node);
@@ -106,7 +107,9 @@ static void put_exit(struct pr_json *j, const struct pr_facts *facts)
     pr_json_close(j, '}');
 }
 
-static void put_metric(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id id)
+/* largest: the most that one process had, NaN where that is not asked. */
+static void put_metric(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id id,
+                       double largest)
 {
     const struct pr_stat *v = &s->metric[id];
     double mean = pr_stats_mean(s, id);
@@ -119,6 +122,8 @@ static void put_metric(struct pr_json *j, const struct pr_stats *s, enum pr_metr
         number(j, "min", v->min);
         number(j, "last", v->last);
         number(j, "at", v->at);
+        if (!isnan(largest))
+            number(j, "largest", largest);
     }
     if (v->mark)
         text(j, "mark", pr_mark_name((enum pr_mark)v->mark));
@@ -130,8 +135,33 @@ static void put_metrics(struct pr_json *j, const struct pr_session *s)
     open(j, "metrics", '{');
     for (int id = 0; id < METRIC_COUNT; id++)
         if (pr_selected(&s->select, id) && pr_summary_known(s, (enum pr_metric_id)id))
-            put_metric(j, &s->stats, (enum pr_metric_id)id);
+            put_metric(j, &s->stats, (enum pr_metric_id)id, NAN);
     pr_json_close(j, '}');
+}
+
+/* A process is in one of them only, with its own use alone. */
+static void put_match(struct pr_json *j, const struct pr_session *s, const struct pr_match *m)
+{
+    pr_json_open(j, '{');
+    text(j, "name", m->name);
+    pr_json_key(j, "instances");
+    pr_json_int(j, (int64_t)m->instances);
+    pr_json_key(j, "samples");
+    pr_json_int(j, (int64_t)m->samples);
+    open(j, "metrics", '{');
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (pr_selected(&s->select, id) && m->stats.metric[id].known)
+            put_metric(j, &m->stats, (enum pr_metric_id)id, m->largest[id]);
+    pr_json_close(j, '}');
+    pr_json_close(j, '}');
+}
+
+static void put_matches(struct pr_json *j, const struct pr_session *s)
+{
+    open(j, "matches", '[');
+    for (size_t i = 0; i < s->matches.count; i++)
+        put_match(j, s, &s->matches.items[i]);
+    pr_json_close(j, ']');
 }
 
 static void put_absent(struct pr_json *j, const struct pr_session *s)
@@ -266,7 +296,7 @@ static void put_self(struct pr_json *j, const struct pr_session *s)
 
 static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_facts *facts)
 {
-    static const char *const later[] = {"phases", "matches", "devices", "findings"};
+    static const char *const later[] = {"phases", "devices", "findings"};
     pr_json_key(j, "schema");
     pr_json_int(j, SCHEMA);
     put_run(j, s, facts);
@@ -280,6 +310,7 @@ static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_fac
         open(j, later[i], '[');
         pr_json_close(j, ']');
     }
+    put_matches(j, s);
     pr_json_key(j, "events_total");
     pr_json_int(j, (int64_t)s->events.total);
     put_events(j, &s->events);

@@ -10,6 +10,7 @@
 
 #define COMMAND_SHOWN 60
 #define LEFT_SHOWN    3
+#define MATCHES_SHOWN 3
 
 struct page {
     struct pr_buf *out;
@@ -78,6 +79,7 @@ static void command(struct page *p)
     }
     if (p->facts->pid)
         pr_buf_printf(p->out, "%d ", (int)p->facts->pid);
+    pr_text_safe(p->out, p->facts->target);
     pr_buf_printf(p->out, "%.*s%s", (int)shown, text, text[shown] ? "..." : "");
     pr_buf_done(&line);
 }
@@ -98,11 +100,11 @@ static void verdict_line(struct page *p)
         pr_buf_printf(p->out, "killed by %s", pr_text_signal(f->exit_signal, name, sizeof name));
     else if (f->exit_code >= 0)
         pr_buf_printf(p->out, "exit %d", f->exit_code);
-    else
-        pr_buf_str(p->out, p->s->gone ? "ended" : "still running");
+    else if (f->way < WAY_MATCH)
+        pr_buf_str(p->out, p->s->gone ? "ended, " : "still running, ");
     if (bad)
         paint(p, "0");
-    pr_buf_str(p->out, f->way >= WAY_ATTACH ? ", watched for " : " after ");
+    pr_buf_str(p->out, f->way >= WAY_ATTACH ? "watched for " : " after ");
     human(p, p->s->stats.seconds, UNIT_SECONDS);
     pr_buf_printf(p->out, ", %lu samples", p->s->taken);
     if (p->s->missed)
@@ -299,16 +301,137 @@ static void trouble_line(struct page *p)
     pr_buf_char(p->out, '\n');
 }
 
+/* --- by name ---------------------------------------------------------------------------------- */
+
+static void match_line(struct page *p)
+{
+    const struct pr_matches *m = &p->s->matches;
+    if (!m->count)
+        return;
+    label(p, "by name");
+    for (size_t i = 0; i < m->count && i < MATCHES_SHOWN; i++) {
+        const struct pr_stat *v = m->items[i].stats.metric;
+        double memory = v[METRIC_MEM_PSS].known ? v[METRIC_MEM_PSS].max : v[METRIC_MEM_RSS].max;
+        pr_buf_str(p->out, i ? "; " : "");
+        pr_text_safe(p->out, m->items[i].name);
+        pr_buf_printf(p->out, ": %lu", (unsigned long)m->items[i].instances);
+        if (!isnan(v[METRIC_CPU_TIME].last)) {
+            pr_buf_str(p->out, " seen, ");
+            human(p, v[METRIC_CPU_TIME].last, UNIT_SECONDS);
+            pr_buf_str(p->out, " of CPU");
+        }
+        if (!isnan(memory))
+            figure(p, ", peak ", memory, v[METRIC_MEM_PSS].known ? " PSS" : " RSS");
+    }
+    pr_buf_str(p->out, m->count > MATCHES_SHOWN ? "; ...\n" : "\n");
+}
+
+/* --- a machine -------------------------------------------------------------------------------- */
+
+/* Several figures of one kind in a line; those that are absent are left out. */
+struct item {
+    const char *before;
+    enum pr_metric_id id;
+    bool peak; /* else the total, or the last value */
+    const char *behind;
+};
+
+static bool items(struct page *p, const char *name, const struct item *item, size_t count)
+{
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct pr_stat *v = &p->s->stats.metric[item[i].id];
+        double value = item[i].peak ? v->max : v->last;
+        if (isnan(value))
+            continue;
+        if (!any)
+            label(p, name);
+        else
+            pr_buf_str(p->out, ", ");
+        any = true;
+        pr_buf_str(p->out, item[i].before);
+        human(p, value, pr_metrics[item[i].id].unit);
+        pr_buf_str(p->out, item[i].behind);
+    }
+    return any;
+}
+#define ITEMS(p, name, list) items(p, name, list, sizeof list / sizeof *list)
+
+static void machine_cpu_line(struct page *p)
+{
+    static const struct item parts[] = {
+        {"user ", METRIC_SYSTEM_CPU_USER, false, ""},
+        {"system ", METRIC_SYSTEM_CPU_SYSTEM, false, ""},
+        {"waiting for storage ", METRIC_SYSTEM_CPU_IOWAIT, false, ""},
+        {"stolen ", METRIC_SYSTEM_CPU_STEAL, false, ""},
+    };
+    const struct pr_stats *st = &p->s->stats;
+    double peak = st->metric[METRIC_SYSTEM_CPU_USAGE].max;
+    if (!ITEMS(p, "CPU", parts))
+        return;
+    pr_buf_str(p->out, "; mean ");
+    human(p, pr_stats_mean(st, METRIC_SYSTEM_CPU_USAGE), UNIT_CORES);
+    if (!isnan(peak)) {
+        pr_buf_str(p->out, ", peak ");
+        pr_units_fixed(p->out, peak, 2);
+    }
+    pr_buf_str(p->out, " of ");
+    pr_units_number(p->out, p->s->limits.total[LIMIT_CPU]);
+    curve(p, &st->cpu, "34");
+    pr_buf_char(p->out, '\n');
+}
+
+static void machine_lines(struct page *p)
+{
+    static const struct item memory[] = {
+        {"peak ", METRIC_SYSTEM_MEM_USED, true, " used"},
+        {"", METRIC_SYSTEM_MEM_TOTAL, false, " in all"},
+        {"swap peak ", METRIC_SYSTEM_SWAP_USED, true, ""},
+    };
+    static const struct item disk[] = {
+        {"", METRIC_SYSTEM_DISK_READ, false, " read"},
+        {"", METRIC_SYSTEM_DISK_WRITE, false, " written"},
+        {"", METRIC_SYSTEM_DISK_SPACE_FREE, false, " free"},
+        {"", METRIC_SYSTEM_DISK_SPACE_TOTAL, false, " in all"},
+    };
+    static const struct item net[] = {
+        {"", METRIC_SYSTEM_NET_RX, false, " received"},
+        {"", METRIC_SYSTEM_NET_TX, false, " sent"},
+    };
+    static const struct item pressure[] = {
+        {"some waited for a CPU ", METRIC_SYSTEM_PSI_CPU, false, ""},
+        {"for memory ", METRIC_SYSTEM_PSI_MEMORY, false, ""},
+        {"for storage ", METRIC_SYSTEM_PSI_IO, false, ""},
+    };
+    machine_cpu_line(p);
+    if (ITEMS(p, "memory", memory)) {
+        curve(p, &p->s->stats.memory, "35");
+        pr_buf_char(p->out, '\n');
+    }
+    pr_buf_str(p->out, ITEMS(p, "disk", disk) ? "\n" : "");
+    pr_buf_str(p->out, ITEMS(p, "network", net) ? "\n" : "");
+    pr_buf_str(p->out, ITEMS(p, "pressure", pressure) ? "\n" : "");
+}
+
+static void job_lines(struct page *p)
+{
+    cpu_line(p);
+    memory_line(p);
+    io_line(p);
+    process_line(p);
+    match_line(p);
+    account_line(p);
+}
+
 void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts,
                      bool color, bool bars)
 {
     struct page p = {out, s, facts, color, bars};
     verdict_line(&p);
-    cpu_line(&p);
-    memory_line(&p);
-    io_line(&p);
-    process_line(&p);
-    account_line(&p);
+    if (facts->way == WAY_SYSTEM)
+        machine_lines(&p);
+    else
+        job_lines(&p);
     self_line(&p);
     trouble_line(&p);
 }

@@ -48,6 +48,7 @@ static bool split(struct pr_scan s, struct pr_stat_line *ret, int64_t *field)
         if (!pr_scan_i64(&s, &field[i]))
             return false;
     ret->ppid = (pid_t)field[4];
+    ret->pgrp = (pid_t)field[5];
     ret->start = (uint64_t)field[22];
     return true;
 }
@@ -62,6 +63,7 @@ static void take(const struct pr_tick *t, struct pr_entity *e, const struct pr_s
                  const int64_t *field)
 {
     e->ppid = line->ppid;
+    e->pgrp = line->pgrp;
     e->state = line->state;
     memcpy(e->comm, line->comm, sizeof e->comm);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

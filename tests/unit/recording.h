@@ -28,7 +28,7 @@ static inline void recording_new(struct recording *r)
     option(r, OPTION_BUDGET, "100000%");
 }
 
-static inline void recording_begin(struct recording *r, struct pr_tree_setting setting)
+static inline void recording_begin(struct recording *r, struct pr_target_setting setting)
 {
     struct proctor_error err;
     setting.alone = r->config.no_children;

@@ -110,7 +110,7 @@ static int teardown(void **state)
 /* Ticks until nothing was allocated any more is what warm-up means; say how far it was off. */
 static void check(void (*between)(int))
 {
-    recording_begin(&r, (struct pr_tree_setting){.root = getpid()});
+    recording_begin(&r, (struct pr_target_setting){.root = getpid()});
     int last = -1;
     unsigned long after = 0;
     for (int i = 0; i < WARM_UP + TICKS; i++) {

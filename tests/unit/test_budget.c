@@ -36,7 +36,7 @@ static void record(enum pr_origin origin, const char *budget)
     r.config.origin[OPTION_INTERVAL] = (uint8_t)origin;
     for (int pid = 100; pid < 110; pid++)
         tree_process(r.dir, (struct fake_process){.pid = pid, .ppid = pid > 100 ? 100 : 1});
-    recording_begin(&r, (struct pr_tree_setting){.root = 100});
+    recording_begin(&r, (struct pr_target_setting){.root = 100});
     assert_int_equal(r.s.step, 1000000);
     for (int i = 0; i < TICKS; i++)
         recording_tick(&r);

@@ -31,7 +31,7 @@ static int setup(void **state)
         .pid = 101, .ppid = 100, .minflt = 50, .utime = 400, .wchar = 50000, .write_bytes = 50000};
     tree_process(r.dir, parent);
     tree_process(r.dir, child);
-    recording_begin(&r, (struct pr_tree_setting){.root = 100, .fresh = true});
+    recording_begin(&r, (struct pr_target_setting){.root = 100, .fresh = true});
     recording_tick(&r);
     assert_exactly(value_of(&r, IO_WCHAR), 51000);
     return 0;

@@ -24,7 +24,7 @@ static int teardown(void **state)
 
 static void begin(void)
 {
-    recording_begin(&r, (struct pr_tree_setting){.root = 100});
+    recording_begin(&r, (struct pr_target_setting){.root = 100});
 }
 
 static double ticks(double n)
@@ -39,7 +39,7 @@ static void test_captured(void **state)
 {
     (void)state;
     tree_swap(r.dir, "captured/t0");
-    recording_begin(&r, (struct pr_tree_setting){.root = 768});
+    recording_begin(&r, (struct pr_target_setting){.root = 768});
     recording_tick(&r);
     assert_exactly(value_of(&r, CPU_TIME), 0); /* what they had used before does not count */
     assert_exactly(value_of(&r, IO_WCHAR), 0);
@@ -86,7 +86,7 @@ static void test_child_reaped(void **state)
     struct fake_process p = {.pid = 100, .ppid = 1, .minflt = 100, .utime = 10, .wchar = 1000};
     struct fake_process c = {.pid = 101, .ppid = 100, .minflt = 50, .utime = 40, .wchar = 500};
     tree_process(r.dir, p);
-    recording_begin(&r, (struct pr_tree_setting){.root = 100, .fresh = true});
+    recording_begin(&r, (struct pr_target_setting){.root = 100, .fresh = true});
     recording_tick(&r);
     tree_process(r.dir, c);
     recording_tick(&r);
@@ -113,7 +113,7 @@ static void test_child_lost(void **state)
     (void)state;
     tree_process(r.dir, (struct fake_process){.pid = 100, .ppid = 1, .minflt = 9, .utime = 10});
     tree_process(r.dir, (struct fake_process){.pid = 101, .ppid = 100, .minflt = 5, .utime = 40});
-    recording_begin(&r, (struct pr_tree_setting){.root = 100, .fresh = true});
+    recording_begin(&r, (struct pr_target_setting){.root = 100, .fresh = true});
     recording_tick(&r);
     tree_remove(r.dir, 101);
     for (int i = 0; i < 3; i++) {
@@ -170,7 +170,7 @@ static void test_zombies_have_no_gauges(void **state)
     tree_process(r.dir, (struct fake_process){.pid = 100, .ppid = 1, .rss_pages = 300, .fds = 3});
     tree_process(r.dir, (struct fake_process){
                             .pid = 101, .ppid = 100, .rss_pages = 200, .utime = 5, .fds = 4});
-    recording_begin(&r, (struct pr_tree_setting){.root = 100, .fresh = true});
+    recording_begin(&r, (struct pr_target_setting){.root = 100, .fresh = true});
     recording_tick(&r);
     tree_process(r.dir, (struct fake_process){.pid = 101, .ppid = 100, .utime = 7, .state = 'Z'});
     recording_tick(&r);
@@ -218,7 +218,7 @@ static void test_unreadable_io(void **state)
     (void)state;
     tree_process(r.dir, (struct fake_process){.pid = 100, .ppid = 1, .no_io = true, .utime = 5});
     tree_write(r.dir, "proc/100/io/x", "");
-    recording_begin(&r, (struct pr_tree_setting){.root = 100, .fresh = true});
+    recording_begin(&r, (struct pr_target_setting){.root = 100, .fresh = true});
     recording_tick(&r);
     recording_tick(&r);
     assert_absent(value_of(&r, IO_WCHAR));
@@ -287,7 +287,7 @@ static void test_the_last_sample(void **state)
     tree_process(r.dir, p);
     tree_process(r.dir,
                  (struct fake_process){.pid = 101, .ppid = 100, .comm = "stays", .utime = 1});
-    recording_begin(&r, (struct pr_tree_setting){.root = 100, .fresh = true});
+    recording_begin(&r, (struct pr_target_setting){.root = 100, .fresh = true});
     recording_tick(&r);
     tree_remove(r.dir, 100);
     tree_process(r.dir, (struct fake_process){.pid = 101, .ppid = 1, .comm = "stays", .utime = 2});
@@ -340,7 +340,7 @@ static void test_a_member_that_cannot_be_read_for_once(void **state)
     (void)state;
     struct fake_process p = {.pid = 100, .ppid = 1, .utime = 5};
     tree_process(r.dir, p);
-    recording_begin(&r, (struct pr_tree_setting){.root = 100, .fresh = true});
+    recording_begin(&r, (struct pr_target_setting){.root = 100, .fresh = true});
     recording_tick(&r);
     tree_write(r.dir, "proc/100/stat", ""); /* cannot be: but nothing may come of it */
     recording_tick(&r);
@@ -487,7 +487,7 @@ static void test_io_reaped_before_is_not_the_jobs(void **state)
     assert_int_equal(waitpid(before, &status, 0), before);
     option(&r, OPTION_ROOT, "/");
     pid_t job = child_that_writes(1 << 20, &gate);
-    recording_begin(&r, (struct pr_tree_setting){
+    recording_begin(&r, (struct pr_target_setting){
                             .root = job, .fresh = true, .self = getpid(), .adopter = getpid()});
     recording_tick(&r);
     close(gate);

@@ -40,10 +40,10 @@ static void process(int pid, int ppid)
     tree_process(dir, (struct fake_process){.pid = pid, .ppid = ppid});
 }
 
-static void watch(struct pr_tree_setting setting)
+static void watch(struct pr_target_setting setting)
 {
     setting.root = setting.root ? setting.root : 100;
-    assert_int_equal(pr_tree_new(&setting, &host, &target, &err), 0);
+    assert_int_equal(pr_target_new(&setting, &host, &target, &err), 0);
 }
 
 /* What a tick does: look for new ones, then read all. */
@@ -89,7 +89,7 @@ static void test_discovery(void **state)
     tree_write(dir, "proc/loadavg", "0 0 0 1/1 5\n");
     tree_write(dir, "proc/self/stat", "100 (self) S 101 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 1 0 1 0\n");
     tree_write(dir, "proc/12x/stat", "");
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     assert_int_equal(set.count, 3);
     assert_true(is_member(100) && is_member(101) && is_member(102));
@@ -113,7 +113,7 @@ static void test_child_listed_before_its_parent(void **state)
     process(40, 100);
     process(50, 60);
     process(60, 1);
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     assert_int_equal(set.count, 4);
     assert_true(is_member(20));
@@ -129,7 +129,7 @@ static void test_orphan_stays_a_member(void **state)
     (void)state;
     process(101, 100);
     process(102, 101);
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     tree_remove(dir, 101);
     process(102, 1);
@@ -146,7 +146,7 @@ static void test_new_session_stays_a_member(void **state)
 {
     (void)state;
     process(101, 100);
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     tree_process(dir, (struct fake_process){.pid = 101, .ppid = 1, .pgrp = 101});
     tree_process(dir, (struct fake_process){.pid = 102, .ppid = 101, .pgrp = 102});
@@ -158,7 +158,7 @@ static void test_new_session_stays_a_member(void **state)
 static void test_unknown_parent(void **state)
 {
     (void)state;
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     process(103, 102);
     update();
@@ -172,7 +172,7 @@ static void test_unknown_parent(void **state)
 static void test_an_orphan_that_nobody_saw_is_not_ours(void **state)
 {
     (void)state;
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     process(103, 1);
     update();
@@ -190,7 +190,7 @@ static void test_adopter(void **state)
     tree_process(dir, (struct fake_process){.pid = 100, .ppid = 50, .comm = "root"});
     process(60, 50);
     process(61, 60);
-    watch((struct pr_tree_setting){
+    watch((struct pr_target_setting){
         .self = 50, .adopter = 50, .fresh = true, .strangers = strangers, .stranger_count = 1});
     update();
     assert_int_equal(set.count, 1);
@@ -206,7 +206,7 @@ static void test_self_is_no_member(void **state)
     (void)state;
     process(101, 100);
     process(102, 101);
-    watch((struct pr_tree_setting){.self = 101});
+    watch((struct pr_target_setting){.self = 101});
     update();
     assert_int_equal(set.count, 1);
     assert_false(is_member(101) || is_member(102));
@@ -216,7 +216,7 @@ static void test_alone(void **state)
 {
     (void)state;
     process(101, 100);
-    watch((struct pr_tree_setting){.alone = true});
+    watch((struct pr_target_setting){.alone = true});
     update();
     process(102, 100);
     update();
@@ -228,7 +228,7 @@ static void test_history(void **state)
 {
     (void)state;
     process(101, 100);
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     assert_false(pr_entities_find(&set, 100)->born_inside);
     assert_false(pr_entities_find(&set, 101)->born_inside);
@@ -240,7 +240,7 @@ static void test_history(void **state)
 static void test_fresh_has_no_history(void **state)
 {
     (void)state;
-    watch((struct pr_tree_setting){.fresh = true});
+    watch((struct pr_target_setting){.fresh = true});
     update();
     assert_true(pr_entities_find(&set, 100)->born_inside);
 }
@@ -251,7 +251,7 @@ static void test_pid_reused_inside(void **state)
 {
     (void)state;
     process(101, 100);
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     tree_reuse(dir, (struct fake_process){.pid = 101, .ppid = 100, .start = 5000});
     update();
@@ -266,7 +266,7 @@ static void test_pid_reused_outside(void **state)
 {
     (void)state;
     process(101, 100);
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     tree_reuse(dir, (struct fake_process){.pid = 101, .ppid = 1, .start = 5000});
     update();
@@ -284,7 +284,7 @@ static void test_child_of_a_pid_reused_outside(void **state)
 {
     (void)state;
     process(101, 100);
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     tree_reuse(dir, (struct fake_process){.pid = 101, .ppid = 1, .start = 5000});
     tree_process(dir, (struct fake_process){.pid = 102, .ppid = 101, .start = 5001});
@@ -297,7 +297,7 @@ static void test_known_stranger_reused_inside(void **state)
 {
     (void)state;
     process(103, 1);
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     assert_false(is_member(103));
     tree_reuse(dir, (struct fake_process){.pid = 103, .ppid = 100, .start = 5000});
@@ -316,7 +316,7 @@ static void test_over(void **state)
 {
     (void)state;
     process(101, 100);
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     assert_false(is_over()); /* not before the first look */
     update();
     assert_false(is_over());
@@ -330,7 +330,7 @@ static void test_over_with_the_whole_tree(void **state)
 {
     (void)state;
     process(101, 100);
-    watch((struct pr_tree_setting){.wait_tree = true});
+    watch((struct pr_target_setting){.wait_tree = true});
     update();
     tree_remove(dir, 100);
     update();
@@ -343,7 +343,7 @@ static void test_over_with_the_whole_tree(void **state)
 static void test_over_when_the_root_is_a_zombie(void **state)
 {
     (void)state;
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     tree_process(dir, (struct fake_process){.pid = 100, .ppid = 1, .state = 'Z'});
     update();
@@ -353,7 +353,7 @@ static void test_over_when_the_root_is_a_zombie(void **state)
 static void test_over_when_the_root_pid_is_another_process(void **state)
 {
     (void)state;
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     tree_reuse(dir, (struct fake_process){.pid = 100, .ppid = 1, .start = 5000});
     update();
@@ -364,7 +364,7 @@ static void test_over_when_the_root_pid_is_another_process(void **state)
 static void test_not_over_while_threads_are_left(void **state)
 {
     (void)state;
-    watch((struct pr_tree_setting){0});
+    watch((struct pr_target_setting){0});
     update();
     tree_process(dir, (struct fake_process){.pid = 100, .ppid = 1, .state = 'Z', .threads = 3});
     update();
@@ -374,14 +374,14 @@ static void test_not_over_while_threads_are_left(void **state)
 static void test_no_such_process(void **state)
 {
     (void)state;
-    struct pr_tree_setting setting = {.root = 4242};
+    struct pr_target_setting setting = {.root = 4242};
     struct pr_target *none = NULL;
-    assert_int_equal(pr_tree_new(&setting, &host, &none, &err), -ESRCH);
+    assert_int_equal(pr_target_new(&setting, &host, &none, &err), -ESRCH);
     assert_contains(err.message, "4242");
     tree_process(dir, (struct fake_process){.pid = 4242, .ppid = 1, .state = 'Z'});
-    assert_int_equal(pr_tree_new(&setting, &host, &none, &err), -ESRCH);
+    assert_int_equal(pr_target_new(&setting, &host, &none, &err), -ESRCH);
     tree_write(dir, "proc/4242/stat", "");
-    assert_true(pr_tree_new(&setting, &host, &none, &err) < 0);
+    assert_true(pr_target_new(&setting, &host, &none, &err) < 0);
     assert_contains(err.message, "4242");
     assert_null(none);
 }
@@ -391,10 +391,10 @@ static void test_no_such_process(void **state)
 /* In place of the tree that setup made. */
 static struct pr_tick watch_ourselves(void)
 {
-    struct pr_tree_setting setting = {.root = getpid()};
+    struct pr_target_setting setting = {.root = getpid()};
     pr_host_close(&host);
     assert_int_equal(pr_host_open(&host, "/", &err), 0);
-    assert_int_equal(pr_tree_new(&setting, &host, &target, &err), 0);
+    assert_int_equal(pr_target_new(&setting, &host, &target, &err), 0);
     return (struct pr_tick){&host, 1, text, sizeof text};
 }
 

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/match.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/clock.h"
+
+/* A process is looked at when it is new, when its comm changes, and now and then: another script of
+ * the same interpreter goes by the same comm. */
+#define LOOKS_AT_FIRST 3
+#define NAMES_EVERY    (10 * NS_PER_S)
+
+/* --- rules ------------------------------------------------------------------------------------ */
+
+/* The length of NAME in "NAME=REGEX", 0 where there is none. */
+static size_t name_length(const char *text)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)text[n]) || (text[n] && strchr("_.-", text[n])))
+        n++;
+    return text[n] == '=' ? n : 0;
+}
+
+int pr_match_parse(const char *text, const char *what, char *ret_name, regex_t *ret_regex,
+                   struct proctor_error *err)
+{
+    char why[100];
+    regex_t regex;
+    size_t n = name_length(text);
+    const char *pattern = n ? text + n + 1 : text;
+    if (!*pattern)
+        return pr_error(err, EINVAL, "%s: '%.80s' has no pattern; write it as NAME=REGEX or REGEX",
+                        what, text);
+    int r = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
+    if (r != 0) {
+        regerror(r, &regex, why, sizeof why);
+        return pr_error(err, EINVAL,
+                        "%s: '%.60s' is not a regular expression: %s; a backslash makes a special "
+                        "character plain",
+                        what, pattern, why);
+    }
+    if (ret_name)
+        snprintf(ret_name, NAME_SIZE, "%.*s", n ? (int)n : (int)strlen(text), text);
+    if (ret_regex)
+        *ret_regex = regex;
+    else
+        regfree(&regex);
+    return 0;
+}
+
+static bool is_taken(const struct pr_matches *m, const char *name)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (strcmp(m->items[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+int pr_matches_init(struct pr_matches *m, const struct pr_list *rules, struct proctor_error *err)
+{
+    *m = (struct pr_matches){.items = calloc(rules->count + 1, sizeof *m->items)};
+    if (!m->items)
+        return pr_error(err, ENOMEM, "out of memory");
+    for (size_t i = 0; i < rules->count; i++) {
+        struct pr_match *rule = &m->items[i];
+        int r = pr_match_parse(rules->items[i], "--match", rule->name, &rule->regex, err);
+        if (r < 0)
+            return r;
+        pr_stats_init(&rule->stats);
+        for (int id = 0; id < PROC_METRICS; id++)
+            rule->largest[id] = rule->previous[id] = NAN;
+        if (is_taken(m, rule->name)) {
+            regfree(&rule->regex);
+            return pr_error(
+                err, EINVAL,
+                "--match: there are two named '%.80s'; give one another NAME=", rule->name);
+        }
+        m->count++;
+    }
+    return 0;
+}
+
+void pr_matches_done(struct pr_matches *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        regfree(&m->items[i].regex);
+    free(m->items);
+    *m = (struct pr_matches){0};
+}
+
+int pr_matches_find(const struct pr_matches *m, const struct pr_host *host, pid_t pid,
+                    const char *comm)
+{
+    struct pr_names names;
+    pr_names_read(host, pid, comm, &names);
+    for (size_t i = 0; i < m->count; i++)
+        for (int k = 0; k < names.count; k++)
+            if (regexec(&m->items[i].regex, names.text[k], 0, NULL, 0) == 0)
+                return (int)i;
+    return MATCH_NONE;
+}
+
+/* --- who belongs where ------------------------------------------------------------------------ */
+
+static bool is_due(const struct pr_entity *e, int64_t now)
+{
+    return e->looks <= LOOKS_AT_FIRST || now - e->named_at >= NAMES_EVERY ||
+           strcmp(e->named_comm, e->comm) != 0;
+}
+
+static double known(double v)
+{
+    return isnan(v) ? 0 : v;
+}
+
+/* What it used under its rule stays there. */
+static void leave(struct pr_matches *m, struct pr_entity *e)
+{
+    if (e->match == MATCH_NONE)
+        return;
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (pr_metric_in_ledger((enum pr_metric_id)id))
+            m->items[e->match].ended[id] += known(e->value[id]) - e->match_since[id];
+    e->match = MATCH_NONE;
+}
+
+static void enter(struct pr_matches *m, struct pr_entity *e, int match)
+{
+    bool from_birth = e->born_inside && !e->named_at;
+    e->match = match;
+    m->items[match].instances++;
+    for (int id = 0; id < PROC_METRICS; id++)
+        e->match_since[id] = from_birth ? 0 : known(e->value[id]);
+}
+
+static void place(struct pr_matches *m, struct pr_entity *e, const struct pr_tick *t)
+{
+    if (e->life != LIFE_ALIVE) {
+        leave(m, e);
+        return;
+    }
+    if (pr_entity_is_dead(e) || !is_due(e, t->now))
+        return;
+    int match = pr_matches_find(m, t->host, e->pid, e->comm);
+    if (match != e->match) {
+        leave(m, e);
+        if (match != MATCH_NONE)
+            enter(m, e, match);
+    }
+    e->named_at = t->now;
+    memcpy(e->named_comm, e->comm, sizeof e->named_comm);
+}
+
+/* --- what they use ---------------------------------------------------------------------------- */
+
+static void take_largest(struct pr_match *rule, const struct pr_entity *e)
+{
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (pr_metrics[id].kind != KIND_COUNTER)
+            rule->largest[id] = fmax(rule->largest[id], e->value[id]); /* fmax leaves NaN aside */
+}
+
+static void count(struct pr_match *rule, const struct pr_entities *set, int index,
+                  const struct pr_basis *basis, double *value)
+{
+    memcpy(value, rule->ended, sizeof rule->ended);
+    for (size_t k = 0; k < set->count; k++) {
+        struct pr_entity *e = set->items[k];
+        if (e->match != index)
+            continue;
+        if (pr_entity_is_here(e)) {
+            rule->samples++;
+            pr_derive(e->value, e->previous, basis, NULL);
+            take_largest(rule, e);
+        }
+        for (int id = 0; id < PROC_METRICS; id++) {
+            value[id] += known(e->value[id]) - e->match_since[id];
+            rule->seen[id] |= !isnan(e->value[id]);
+        }
+    }
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (!pr_metric_in_ledger((enum pr_metric_id)id) || !rule->seen[id])
+            value[id] = NAN;
+}
+
+void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const struct pr_tick *t,
+                       const struct proctor_snapshot *sample, const struct pr_basis *basis)
+{
+    for (size_t k = 0; k < set->count && m->count; k++)
+        place(m, set->items[k], t);
+    for (size_t i = 0; i < m->count; i++) {
+        struct pr_match *rule = &m->items[i];
+        double value[PROC_METRICS];
+        unsigned char mark[PROC_METRICS] = {0};
+        count(rule, set, (int)i, basis, value);
+        pr_fold_match(set, (int)i, value, mark);
+        pr_derive(value, rule->previous, basis, mark);
+        pr_stats_add_values(&rule->stats, value, mark, PROC_METRICS, pr_seconds(sample->elapsed),
+                            pr_seconds(sample->interval));
+        memcpy(rule->previous, value, sizeof rule->previous);
+    }
+}
