@@ -16,8 +16,7 @@
 #include "core/stats.h"
 #include "core/target.h"
 
-#define SESSION_TEXT                                                                               \
-    131072 /* room for one file or a part of a directory; not touched before used */
+#define SESSION_TEXT 131072 /* room for one file or a part of a directory */
 
 struct pr_session {
     const struct pr_config *config; /* borrowed */
@@ -34,22 +33,20 @@ struct pr_session {
     struct pr_events events;
     struct pr_queue *queue; /* NULL without file outputs */
     proctor_sample_fn *on_sample;
-    const char *run;                  /* for the sinks: what the run is (sink.h); before open */
-    const char *(*summarize)(void *); /* for the sinks: the summary; NULL for none */
+    const char *run; /* for the sinks: what the run is (sink.h), and at the end the summary */
+    const char *(*summarize)(void *);
     void *on_sample_data, *summarize_data;
 
     int64_t step; /* the interval, ns; longer than asked for where the budget demands it */
     int64_t stretched, stretched_cpu; /* when that was looked at last, and our CPU time then */
     int timer;                        /* readable when a tick is due */
     int64_t start_boot, start_wall;   /* ns */
-    int64_t next;                     /* when the next tick is due, boot time */
-    int64_t sampled;                  /* when the last sample was taken, 0 for never */
+    int64_t next, sampled; /* boot time: when a tick is due; of the last sample, 0 for never */
     unsigned long taken, late, missed;
     bool begun, ended;
     bool stuck; /* the writer hangs in an output: what it can still reach must stay */
     bool gone;  /* the job has ended: there are no gauges any more */
-    bool discovery_said;
-    bool clock_stepped;
+    bool discovery_said, clock_stepped;
 
     bool reaping;       /* the command: children are waited for, their I/O is ours to split off */
     bool reaped_lately; /* since the last tick */

@@ -18,7 +18,7 @@ def streamed(proctor, *args, **kw):
     """Runs with --jsonl and --summary; the lines and the summary."""
     done = proctor.run("-q", "--jsonl", "a.jsonl", "--summary", proctor.summary_file, *args, **kw)
     assert done.returncode == 0, done.stderr
-    return lines_of(proctor.work / "a.jsonl"), proctor.summary()
+    return [line for line in lines_of(proctor.work / "a.jsonl") if line["type"] != "device"], proctor.summary()
 
 
 def of(lines, kind):
@@ -41,7 +41,7 @@ def test_samples_say_the_same_as_the_csv(proctor):
     lines, _ = streamed(proctor, "-i", "20ms", "--csv", "a.csv", "sleep", "0.1")
     rows, samples = read_csv(proctor.work / "a.csv"), of(lines, "sample")
     assert len(rows) == len(samples) > 3
-    keys = {m["key"] for m in json.loads(proctor("metrics", "--json").stdout) if "job" in m["scope"]}
+    keys = {m["key"] for m in json.loads(proctor("metrics", "--json").stdout) if "job" in m["scope"] or "system" in m["scope"]}
     for row, sample in zip(rows, samples):
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", sample["time"])
         assert abs(float(row["elapsed_seconds"]) - sample["elapsed"]) < 1e-5
@@ -89,7 +89,7 @@ def test_events_stand_where_they_happened(proctor):
     time.sleep(0.1)
     os.kill(pid, signal.SIGCONT)
     assert process.wait(20) == 0
-    lines = lines_of(proctor.work / "a.jsonl")
+    lines = [line for line in lines_of(proctor.work / "a.jsonl") if line["type"] != "device"]
     gap, = of(lines, "event")
     assert gap["event"] == "gap" and "SIGSTOP" in gap["text"] and gap["seconds"] > 0.05
     at = lines.index(gap)

@@ -28,7 +28,7 @@ def column(metric):
 def job_columns(proctor):
     catalogue = json.loads(proctor("metrics", "--json").stdout)
     return ["timestamp", "elapsed_seconds", "interval_seconds"] + \
-        [column(m) for m in catalogue if "job" in m["scope"]]
+        [column(m) for m in catalogue if "job" in m["scope"] or "system" in m["scope"]]
 
 
 @pytest.fixture

@@ -14,7 +14,9 @@ LINE = '    {"VmPTE:", METRIC_MEM_TABLES, 1024},\n'
 
 def add_metric(clone):
     table = clone / "src/core/metrics.def"
-    table.write_text(table.read_text() + ROW)
+    text = table.read_text()
+    at = text.index("METRICS_END(PROC_METRICS)")
+    table.write_text(text[:at] + ROW + text[at:])
     reader = clone / "src/source/pid_status.c"
     text = reader.read_text()
     at = text.index('    {"VmHWM:"')
