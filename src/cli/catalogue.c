@@ -43,8 +43,7 @@ static void print_table(void)
     }
 }
 
-/* Parses a command that takes options and no operands; true to go on, else *ret_status. */
-static bool begin(const char *name, int argc, char **argv, struct pr_config *c, int *ret_status)
+bool pr_cli_begin(const char *name, int argc, char **argv, struct pr_config *c, int *ret_status)
 {
     const struct pr_command *command = pr_command_find(name);
     bool help = false;
@@ -66,7 +65,7 @@ int pr_main_metrics(int argc, char **argv)
 {
     struct pr_config c;
     int status;
-    if (begin("metrics", argc, argv, &c, &status)) {
+    if (pr_cli_begin("metrics", argc, argv, &c, &status)) {
         if (c.json)
             print_json();
         else
@@ -83,7 +82,7 @@ int pr_main_config(int argc, char **argv)
     struct proctor_error err;
     char path[4096];
     int status;
-    if (!begin("config", argc, argv, &c, &status)) {
+    if (!pr_cli_begin("config", argc, argv, &c, &status)) {
         pr_config_done(&c);
         return status;
     }

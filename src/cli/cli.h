@@ -25,11 +25,18 @@ int pr_cli_parse(const struct pr_command *command, int argc, char **argv, struct
                  bool *ret_help);
 void pr_cli_help(const struct pr_command *command);
 
+/* For commands that take options and no operands: parses into c, which the caller ends with
+ * pr_config_done. True to go on, else *ret_status says how to exit. */
+bool pr_cli_begin(const char *name, int argc, char **argv, struct pr_config *c, int *ret_status);
+/* --color, NO_COLOR, and whether fd is a terminal. */
+bool pr_wants_color(const struct pr_config *c, int fd);
+
 int pr_main_run(int argc, char **argv);
 int pr_main_attach(int argc, char **argv);
 int pr_main_system(int argc, char **argv);
 int pr_main_metrics(int argc, char **argv);
 int pr_main_config(int argc, char **argv);
+int pr_main_doctor(int argc, char **argv);
 
 /* How wrong usage of the command exits. */
 int pr_usage_status(const struct pr_command *command);

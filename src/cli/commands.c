@@ -25,6 +25,10 @@ const struct pr_command pr_commands[] = {
      CMD_SYSTEM, pr_main_system, NULL},
     {"metrics", "[--json]", "what is measured: key, unit, kind, scope, source, meaning",
      CMD_METRICS, pr_main_metrics, NULL},
+    {"doctor", "[OPTIONS]",
+     "what can be measured on this machine, as this user, by which method; what cannot, why, and "
+     "what would enable it",
+     CMD_DOCTOR, pr_main_doctor, NULL},
     {"config", "", "each option's value and where it came from", 0, pr_main_config, NULL},
     {"phase", "NAME -- COMMAND", "annotate the run that this shell is inside of", 0, NULL,
      "phases and marks"},
@@ -42,7 +46,6 @@ const struct pr_command pr_commands[] = {
     {"push", "RUN", "send what a server has not got yet", 0, NULL, "publishing"},
     {"top", "[PID|RUN]", "live in the terminal", 0, NULL, "the live view"},
     {"serve", "[RUN]", "live in the browser", 0, NULL, "the live view"},
-    {"doctor", "", "what can be measured on this machine, as this user", 0, NULL, "the doctor"},
     {0},
 };
 

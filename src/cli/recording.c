@@ -118,12 +118,12 @@ static bool has_utf8(void)
     return false;
 }
 
-static bool wants_color(const struct pr_config *c)
+bool pr_wants_color(const struct pr_config *c, int fd)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
     if (strcmp(c->color, "auto") != 0)
         return strcmp(c->color, "always") == 0;
-    return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(STDERR_FILENO);
+    return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(fd);
 }
 
 /* One line for each reason. */
@@ -158,7 +158,8 @@ void pr_finish(struct proctor_monitor *m, struct pr_summary_file *f)
         list_absent(m);
     if (m->config.quiet)
         return;
-    pr_summary_text(&text, &m->session, &m->facts, wants_color(&m->config), has_utf8());
+    pr_summary_text(&text, &m->session, &m->facts, pr_wants_color(&m->config, STDERR_FILENO),
+                    has_utf8());
     pr_fs_write(STDERR_FILENO, text.data, text.len, &done);
     pr_buf_done(&text);
 }

@@ -15,7 +15,13 @@ enum pr_option_id {
     OPTION_COUNT,
 };
 
-enum pr_command_bit { CMD_RUN = 1, CMD_ATTACH = 2, CMD_SYSTEM = 4, CMD_METRICS = 8 };
+enum pr_command_bit {
+    CMD_RUN = 1,
+    CMD_ATTACH = 2,
+    CMD_SYSTEM = 4,
+    CMD_METRICS = 8,
+    CMD_DOCTOR = 16
+};
 enum pr_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_VARIABLE, ORIGIN_OPTION };
 enum pr_option_type {
     TYPE_FLAG,

@@ -33,19 +33,18 @@ struct pr_session {
     struct pr_events events;
     struct pr_queue *queue; /* NULL without file outputs */
     proctor_sample_fn *on_sample;
-    const char *run; /* for the sinks: what the run is (sink.h), and at the end the summary */
-    const char *(*summarize)(void *);
+    const char *run, *(*summarize)(void *); /* for the sinks: the run, and at its end the summary */
     void *on_sample_data, *summarize_data;
 
     int64_t step; /* the interval, ns; longer than asked for where the budget demands it */
     int64_t stretched, stretched_cpu; /* when that was looked at last, and our CPU time then */
     int timer;                        /* readable when a tick is due */
-    int64_t start_boot, start_wall;   /* ns */
+    int64_t start_boot, start_wall;
     int64_t next, sampled; /* boot time: when a tick is due; of the last sample, 0 for never */
     unsigned long taken, late, missed;
-    bool begun, ended;
-    bool stuck; /* the writer hangs in an output: what it can still reach must stay */
-    bool gone;  /* the job has ended: there are no gauges any more */
+    bool begun, ended,
+        stuck; /* stuck: the writer hangs in an output: what it can still reach must stay */
+    bool gone; /* the job has ended: there are no gauges any more */
     bool discovery_said, clock_stepped;
 
     bool reaping;       /* the command: children are waited for, their I/O is ours to split off */
@@ -61,6 +60,7 @@ struct pr_session {
     bool want_members, want_devices;
     double totals_before[PROC_METRICS]; /* counters at the sample before */
     double high[METRIC_COUNT];          /* high-water marks */
+    double oom_kills;                   /* those that have been said */
     double rss_floor; /* below this, what rusage says of memory is our own size at the fork */
 
     int64_t allowance; /* ns of CPU that readings which can wait may still use */

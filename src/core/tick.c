@@ -380,6 +380,18 @@ static void copy_devices(struct pr_session *s)
             s->now.devices[s->now.device_count++] = all->items[i].out;
 }
 
+/* The kernel has killed for want of memory: rarely what anybody wanted. */
+static void watch_oom(struct pr_session *s)
+{
+    double kills = s->now.value[METRIC_OOM_KILLS];
+    if (!(kills > s->oom_kills))
+        return;
+    pr_event_add(&s->events, EVENT_OOM, pr_seconds(s->now.elapsed), 0,
+                 "the kernel killed %.0f process%s of the cgroup for want of memory",
+                 kills - s->oom_kills, kills - s->oom_kills > 1 ? "es" : "");
+    s->oom_kills = kills;
+}
+
 void pr_tick_machine(struct pr_session *s, int64_t now)
 {
     struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
@@ -400,6 +412,7 @@ void pr_tick_machine(struct pr_session *s, int64_t now)
     }
     if (s->want_devices)
         copy_devices(s);
+    watch_oom(s);
 }
 
 /* --- members ---------------------------------------------------------------------------------- */

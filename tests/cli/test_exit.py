@@ -134,7 +134,7 @@ def test_2_for_wrong_usage_outside_run(proctor, words):
 
 @pytest.mark.parametrize("command", ["phase", "mark", "ls", "show", "rm", "gc", "recover",
                                      "export", "report", "compare", "suggest", "push", "top",
-                                     "serve", "doctor"])
+                                     "serve"])
 def test_commands_not_there_yet_say_so(proctor, command):
     done = proctor(command)
     if done.returncode == 0:
