@@ -133,6 +133,14 @@ static void settle_counter(struct pr_device_state *d, int slot, double *sum)
         *sum = isnan(*sum) ? growth : *sum + growth;
 }
 
+/* Of what it grew by while it was away, nobody knows when. */
+static double rate_of(const struct pr_device_state *d, const struct pr_metric *m, double dt)
+{
+    int of = pr_device_slot(d->out.kind, m->of);
+    bool sound = !d->away && d->raw[of] - d->last[of] >= 0;
+    return sound ? growth_of(d, of) / dt * m->scale : NAN;
+}
+
 static void settle_one(struct pr_device_state *d, double dt, double *sum)
 {
     enum pr_metric_id id;
@@ -142,9 +150,7 @@ static void settle_one(struct pr_device_state *d, double dt, double *sum)
         if (m->kind == KIND_COUNTER) {
             settle_counter(d, slot, total);
         } else if (m->kind == KIND_RATE) {
-            int of = pr_device_slot(d->out.kind, m->of);
-            d->out.value[slot] =
-                (d->raw[of] - d->last[of] >= 0 ? growth_of(d, of) : NAN) / dt * m->scale;
+            d->out.value[slot] = rate_of(d, m, dt);
         } else {
             d->out.value[slot] = d->raw[slot];
             if (total && d->out.counted && !isnan(d->raw[slot]))
@@ -168,9 +174,11 @@ void pr_devices_settle(struct pr_devices *set, double dt, double *sum)
     for (int id = PROC_METRICS; id < METRIC_COUNT; id++)
         if (pr_metrics[id].kind == KIND_GAUGE)
             sum[id] = NAN; /* of those that are there now */
-    for (size_t i = 0; i < set->count; i++)
+    for (size_t i = 0; i < set->count; i++) {
         if (set->items[i].present)
             settle_one(&set->items[i], dt, sum);
+        set->items[i].away = !set->items[i].present;
+    }
 }
 
 void pr_devices_done(struct pr_devices *set)

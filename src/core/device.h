@@ -25,6 +25,7 @@ struct pr_device {
 struct pr_device_state {
     struct pr_device out;
     bool present;                                   /* in this reading */
+    bool away;                                      /* it was not in the one before */
     double raw[DEVICE_VALUES], last[DEVICE_VALUES]; /* as the kernel has them, now and before */
 };
 

@@ -33,6 +33,7 @@ void pr_machine_init(struct pr_machine *m, struct pr_host *host, unsigned reads)
     *m = (struct pr_machine){.host = host, .reads = reads, .space_helper = -1};
     no_values(m->value);
     no_values(m->base);
+    no_values(m->highest);
     no_values(m->previous);
     no_values(m->sum);
     for (int id = 0; id < MACHINE_COUNT; id++)
@@ -99,7 +100,8 @@ static double since_first(struct pr_machine *m, int id)
         return NAN;
     if (isnan(m->base[id]))
         m->base[id] = m->raw[id];
-    return fmax(m->raw[id] - m->base[id], isnan(m->previous[id]) ? 0 : m->previous[id]);
+    m->highest[id] = fmax(m->raw[id] - m->base[id], m->highest[id]); /* fmax leaves NaN aside */
+    return m->highest[id];
 }
 
 static double result_of(struct pr_machine *m, int id, unsigned known)
@@ -133,9 +135,8 @@ void pr_machine_read(struct pr_machine *m, const struct pr_tick *t)
     for (int id = PROC_METRICS; id < METRIC_COUNT; id++)
         m->value[id] = result_of(m, id, known);
     pr_derive_machine(m->value, m->previous, dt);
-    for (int id = PROC_METRICS; id < METRIC_COUNT; id++)
-        if (!isnan(m->value[id]))
-            m->previous[id] = m->value[id];
+    /* Absent values, too: there is no rate over a reading that failed. */
+    memcpy(m->previous, m->value, sizeof m->previous);
     m->read_at = t->now;
 }
 

@@ -25,8 +25,9 @@ struct pr_machine {
     const char *cgroup;         /* or the cgroup itself, as the user named it; borrowed */
     int space_helper; /* the command's: socket of a process that asks ZFS, -1 for none (space.h) */
     /* Below is machine.c's own. */
-    double base[METRIC_COUNT], previous[METRIC_COUNT], sum[METRIC_COUNT];
-    int64_t read_at; /* boot time of the last reading, 0 for never */
+    double base[METRIC_COUNT], highest[METRIC_COUNT], sum[METRIC_COUNT];
+    double previous[METRIC_COUNT]; /* the result before; NaN where it was absent */
+    int64_t read_at;               /* boot time of the last reading, 0 for never */
     struct {
         bool failed; /* for good: it is not there */
         int fd;      /* held, -1 for none */

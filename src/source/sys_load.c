@@ -1,13 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* /proc/loadavg, "0.52 0.58 0.59 1/467 12345": three averages, tasks that run and all tasks, the
+ * last pid. And how many processes there are, by a listing of /proc: that is dear with many of
+ * them, so it is done only when somebody was forked or went, and about once a second at most. */
 #include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "core/machine.h"
+#include "source/parse.h"
+#include "util/clock.h"
+#include "util/fs.h"
+
+/* Ticks a second apart come a little early now and then. */
+#define LIST_EVERY (NS_PER_S * 9 / 10)
+
+struct load {
+    int fd;                 /* held, -1 for none */
+    struct pr_loadavg then; /* when the processes were counted */
+    int64_t listed_at;
+    double procs; /* NaN is not yet */
+};
+
+/* "0.52", without what a locale makes of it. */
+static bool scan_decimal(struct pr_scan *s, double *ret)
+{
+    uint64_t whole;
+    double digits = 0, scale = 1;
+    if (!pr_scan_u64(s, &whole))
+        return false;
+    if (s->p < s->end && *s->p == '.')
+        for (s->p++; s->p < s->end && *s->p >= '0' && *s->p <= '9'; s->p++)
+            if (scale < 1e6) {
+                digits = digits * 10 + (*s->p - '0');
+                scale *= 10;
+            }
+    *ret = ((double)whole * scale + digits) / scale;
+    return true;
+}
+
+bool pr_loadavg_parse(const char *text, size_t len, struct pr_loadavg *ret)
+{
+    struct pr_scan s = pr_scan_of(text, len), word;
+    *ret = (struct pr_loadavg){.load1 = NAN};
+    if (!scan_decimal(&s, &ret->load1))
+        return false;
+    for (int i = 0; i < 2; i++)
+        pr_scan_word(&s, &word);
+    uint64_t running;
+    if (pr_scan_u64(&s, &running) && pr_scan_prefix(&s, "/"))
+        pr_scan_u64(&s, &ret->tasks);
+    pr_scan_u64(&s, &ret->last_pid);
+    return true;
+}
+
+static bool count_one(void *count, const char *name)
+{
+    if (name[strspn(name, "0123456789")] == '\0')
+        ++*(double *)count;
+    return true;
+}
+
+/* A last pid of 0 is made up (lxcfs), and says nothing. */
+static bool may_differ(const struct load *l, const struct pr_tick *t, const struct pr_loadavg *now)
+{
+    return !t->host->held || now->last_pid == 0 || now->last_pid != l->then.last_pid ||
+           now->tasks != l->then.tasks;
+}
+
+static int count_processes(struct load *l, const struct pr_tick *t, const struct pr_loadavg *now)
+{
+    double count = 0;
+    bool early = !isnan(l->procs) && t->now - l->listed_at < LIST_EVERY;
+    if (early || (!isnan(l->procs) && !may_differ(l, t, now)))
+        return 0;
+    int r = pr_fs_list(t->host->proc, ".", t->text, t->text_size, count_one, &count);
+    l->procs = r < 0 ? NAN : count;
+    l->listed_at = t->now;
+    l->then = *now;
+    return r;
+}
+
+static struct load *load_of(void **state)
+{
+    struct load *l = *state;
+    if (!l && (l = *state = malloc(sizeof *l)))
+        *l = (struct load){.fd = -1, .procs = NAN};
+    return l;
+}
 
 static int read_it(struct pr_machine *m, const struct pr_tick *t, void **state)
 {
-    (void)m, (void)t, (void)state;
-    return -ENOSYS;
+    struct load *l = load_of(state);
+    struct pr_loadavg now = {.load1 = NAN};
+    if (!l)
+        return -ENOMEM;
+    ssize_t n = pr_machine_text(t, &l->fd, m->host->proc, "loadavg", false);
+    if (n >= 0 && !pr_loadavg_parse(t->text, (size_t)n, &now))
+        n = -EIO;
+    if (n < 0) /* proc mounted with subset=pid: processes can still be counted */
+        pr_machine_explain(m, MACHINE_sys_load, "/proc/loadavg: %s", strerror((int)-n));
+    int r = count_processes(l, t, &now);
+    m->raw[METRIC_SYSTEM_LOAD1] = now.load1;
+    m->raw[METRIC_SYSTEM_PROCS] = l->procs;
+    return r;
+}
+
+static void close_it(void *state, bool close_files)
+{
+    struct load *l = state;
+    if (close_files && l->fd >= 0)
+        close(l->fd);
+    free(l);
 }
 
 const struct pr_machine_source pr_machine_source_sys_load = {
-    .name = "sys_load", .gives = READ_LOAD, .read = read_it};
+    .name = "/proc/loadavg", .gives = READ_LOAD, .read = read_it, .close = close_it};

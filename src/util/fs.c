@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/fs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -83,6 +84,33 @@ int pr_fs_slurp(int dirfd, const char *path, char **ret_text, size_t *ret_len)
     *ret_text = b.data;
     *ret_len = b.len;
     return 0;
+}
+
+static bool list_piece(const char *room, ssize_t n, bool (*each)(void *of, const char *name),
+                       void *of)
+{
+    for (ssize_t at = 0; at < n;) {
+        const struct dirent64 *entry = (const void *)(room + at);
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !each(of, name))
+            return false;
+        at += entry->d_reclen;
+    }
+    return true;
+}
+
+int pr_fs_list(int dirfd, const char *path, char *room, size_t size,
+               bool (*each)(void *of, const char *name), void *of)
+{
+    int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    ssize_t n;
+    while ((n = getdents64(fd, room, size)) > 0 && list_piece(room, n, each, of))
+        ;
+    int r = n < 0 ? -errno : 0;
+    close(fd);
+    return r;
 }
 
 /* Somebody made it non-blocking; we are meant to wait. */

@@ -18,6 +18,10 @@ ssize_t pr_fs_read(int dirfd, const char *path, char *text, size_t size);
 /* A whole file of any size as a malloc'ed, NUL-terminated text; the caller frees.
  * 0 or -errno. */
 int pr_fs_slurp(int dirfd, const char *path, char **ret_text, size_t *ret_len);
+/* Calls each for every name in a directory but "." and "..", until one says false. room, aligned as
+ * malloc's is, holds a piece of the listing: nothing is allocated. 0 or -errno. */
+int pr_fs_list(int dirfd, const char *path, char *room, size_t size,
+               bool (*each)(void *of, const char *name), void *of);
 /* Writes as much as goes; *ret_done says how much did. 0 or -errno. */
 int pr_fs_write(int fd, const char *data, size_t len, size_t *ret_done);
 /* The same for a short text that is not worth waiting for: false where a pipe has no room for so
