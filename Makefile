@@ -5,7 +5,7 @@ DESTDIR ?=
 BUILD ?= build
 PYTHON = /usr/bin/python3
 
-.PHONY: all demo test test-full install docs format check-format clean
+.PHONY: all demo test test-full fuzz accuracy install docs format check-format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -26,6 +26,17 @@ test:
 test-full:
 	@tools/install-deps test
 	@$(PYTHON) tools/run_tests.py --full
+
+# Every parser with any bytes: `make fuzz SECONDS=600`.
+SECONDS = 20
+fuzz:
+	@tools/install-deps test
+	@tools/fuzz --seconds $(SECONDS)
+
+# What we say of the machine beside what others say.
+accuracy: all
+	@tools/install-deps test
+	@$(PYTHON) tools/accuracy $(BUILD)/proctor > doc/accuracy.md
 
 install: all
 	@meson configure $(BUILD) -Dprefix="$(PREFIX)" >/dev/null

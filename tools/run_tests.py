@@ -91,6 +91,18 @@ def pytest(folder, count, env, paths):
         count.add(total - failed - skipped, failed, skipped)
 
 
+def fuzz(count, seconds):
+    """Each parser is one test."""
+    title(f"fuzzing, {seconds} seconds each")
+    done = run([sys.executable, "tools/fuzz", "--seconds", seconds], stdout=subprocess.PIPE, text=True)
+    print(done.stdout, flush=True)
+    results = re.findall(r"^fuzz \w+: (FAILED)?", done.stdout, re.M)
+    failed = sum(map(bool, results))
+    if done.returncode and not failed:
+        failed = 1  # it could not even begin
+    count.add(len(results) - sum(map(bool, results)), failed)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="also what takes its time")
@@ -107,6 +119,7 @@ def main():
             continue
         unit(folder, count, env)
         pytest(folder, count, env, ["tests/cli"] if sanitized else ["tests/cli", "tests/project"])
+    fuzz(count, 60 if full else 20)
     skipped_is_failure = os.environ.get("CI") == "true" and count.skipped
     print(f"\n{time.monotonic() - began:.0f} seconds")
     if skipped_is_failure:

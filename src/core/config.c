@@ -306,14 +306,10 @@ static int apply_line(struct pr_config *c, unsigned command, char *line, char *e
     return pr_config_set(c, id, value, ORIGIN_FILE, named, err);
 }
 
-static int apply_file(struct pr_config *c, unsigned command, struct proctor_error *err)
+int pr_config_text(struct pr_config *c, unsigned command, char *text, size_t len, const char *path,
+                   struct proctor_error *err)
 {
-    char path[4096], what[4200];
-    char *text = NULL;
-    size_t len;
-    /* Absent or unreadable is not an error. */
-    if (!pr_config_path(path, sizeof path) || pr_fs_slurp(AT_FDCWD, path, &text, &len) < 0)
-        return 0;
+    char what[4200];
     int r = 0, number = 0;
     for (char *line = text; r == 0 && line < text + len;) {
         char *end = memchr(line, '\n', (size_t)(text + len - line));
@@ -322,6 +318,17 @@ static int apply_file(struct pr_config *c, unsigned command, struct proctor_erro
         r = apply_line(c, command, line, end, what, err);
         line = end + 1;
     }
+    return r;
+}
+
+static int apply_file(struct pr_config *c, unsigned command, struct proctor_error *err)
+{
+    char path[4096], *text = NULL;
+    size_t len;
+    /* Absent or unreadable is not an error. */
+    if (!pr_config_path(path, sizeof path) || pr_fs_slurp(AT_FDCWD, path, &text, &len) < 0)
+        return 0;
+    int r = pr_config_text(c, command, text, len, path, err);
     free(text);
     return r;
 }

@@ -80,6 +80,9 @@ int pr_config_set(struct pr_config *c, enum pr_option_id id, const char *value,
                   enum pr_origin origin, const char *what, struct proctor_error *err);
 /* Applies the config file and the PROCTOR_* variables that the command takes. */
 int pr_config_environment(struct pr_config *c, unsigned command, struct proctor_error *err);
+/* The text of a config file, which is cut up by it; text[len] must be a NUL. */
+int pr_config_text(struct pr_config *c, unsigned command, char *text, size_t len, const char *path,
+                   struct proctor_error *err);
 /* The variable's name into text: "PROCTOR_NO_PSS". */
 void pr_option_variable(const struct pr_option *o, char *text, size_t size);
 const char *pr_origin_name(enum pr_origin origin);

@@ -126,9 +126,8 @@ static void settle_counter(struct pr_device_state *d, int slot, double *sum)
         d->out.value[slot] = NAN;
         return;
     }
-    if (isnan(d->out.value[slot]))
-        d->out.value[slot] = 0;
-    d->out.value[slot] += growth;
+    d->total[slot] += growth;
+    d->out.value[slot] = d->total[slot];
     if (sum && d->out.counted)
         *sum = isnan(*sum) ? growth : *sum + growth;
 }
@@ -158,7 +157,7 @@ static void settle_one(struct pr_device_state *d, double dt, double *sum)
         }
     }
     for (int slot = 0; slot < DEVICE_VALUES; slot++)
-        if (!fell_a_little(d, slot))
+        if (!isnan(d->raw[slot]) && !fell_a_little(d, slot))
             d->last[slot] = d->raw[slot];
 }
 

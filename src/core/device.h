@@ -27,6 +27,7 @@ struct pr_device_state {
     bool present;                                   /* in this reading */
     bool away;                                      /* it was not in the one before */
     double raw[DEVICE_VALUES], last[DEVICE_VALUES]; /* as the kernel has them, now and before */
+    double total[DEVICE_VALUES];                    /* growth of counters since the first reading */
 };
 
 struct pr_devices {

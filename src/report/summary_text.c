@@ -399,7 +399,7 @@ static void machine_lines(struct page *p)
         {"", METRIC_SYSTEM_NET_TX, false, " sent"},
     };
     static const struct item pressure[] = {
-        {"some waited for a CPU ", METRIC_SYSTEM_PSI_CPU, false, ""},
+        {"for a CPU ", METRIC_SYSTEM_PSI_CPU, false, ""},
         {"for memory ", METRIC_SYSTEM_PSI_MEMORY, false, ""},
         {"for storage ", METRIC_SYSTEM_PSI_IO, false, ""},
     };
@@ -410,7 +410,7 @@ static void machine_lines(struct page *p)
     }
     pr_buf_str(p->out, ITEMS(p, "disk", disk) ? "\n" : "");
     pr_buf_str(p->out, ITEMS(p, "network", net) ? "\n" : "");
-    pr_buf_str(p->out, ITEMS(p, "pressure", pressure) ? "\n" : "");
+    pr_buf_str(p->out, ITEMS(p, "waiting", pressure) ? "\n" : "");
 }
 
 static void job_lines(struct page *p)
