@@ -264,7 +264,8 @@ int pr_space_helper_start(const struct pr_host *host)
 {
     char zpool[PATH_MAX];
     int ends[2];
-    if (!has_zfs(host) || !find_zpool(zpool, sizeof zpool) ||
+    /* As PID 1 we would get it back whatever we do, and take it for one of the job. */
+    if (getpid() == 1 || !has_zfs(host) || !find_zpool(zpool, sizeof zpool) ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return -1;
     bool started = fork_twice(ends[1], zpool);

@@ -39,6 +39,7 @@ struct space {
     uint64_t seen;              /* hash of the table */
     int64_t read_at, listed_at; /* boot times, 0 for never */
     bool heard;                 /* the helper has answered, or never will */
+    bool lost;                  /* one that answered does not any more: another may */
     int failure;                /* -errno of the last mount that did not answer */
 };
 
@@ -136,9 +137,10 @@ static int list(struct space *s)
     size_t len = 0;
     int r = pr_mount_table(s->host, &text, &len);
     uint64_t hash = r < 0 ? 0 : hash_of(text, len);
-    if (r == 0 && (hash != s->seen || s->failure)) {
+    if (r == 0 && (hash != s->seen || s->lost)) {
         clear(&s->mounts);
         s->failure = 0;
+        s->lost = false;
         r = pr_local_mounts(text, len, ask, s);
         s->seen = hash;
     }
@@ -150,7 +152,7 @@ static bool is_new(struct space *s, const struct pr_tick *t)
 {
     struct pollfd wait = {.fd = s->watch, .events = POLLPRI};
     if (s->watch >= 0)
-        return poll(&wait, 1, 0) > 0 || (s->failure && t->now - s->listed_at >= LIST_AGAIN);
+        return poll(&wait, 1, 0) > 0 || (s->lost && t->now - s->listed_at >= LIST_AGAIN);
     return !s->host->held || t->now - s->listed_at >= LIST_AGAIN;
 }
 
@@ -183,6 +185,7 @@ static int read_mounts(struct space *s, const struct pr_tick *t)
         int r = measure(s, &s->mounts.items[i], s->mounts.items[i].point);
         if (r < 0)
             s->failure = r;
+        s->lost |= r < 0;
     }
     return 0;
 }

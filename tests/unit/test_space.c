@@ -191,6 +191,22 @@ static void test_the_first_that_answers(void **state)
     end();
 }
 
+/* A mount that stops to answer is gone from the sum, and another of its device takes its place. */
+static void test_one_that_stops_to_answer(void **state)
+{
+    (void)state;
+    begin(ROOT "41 27 8:2 / /x rw - ext4 /dev/sda2 rw\n42 27 8:2 / /y rw - ext4 /dev/sda2 rw\n");
+    assert_string_equal(asked, "/;/x;");
+    denied = "/x";
+    again(1);
+    assert_string_equal(asked, "/;/x;");
+    assert_exactly(sum(TOTAL), 1024000);
+    again(1);
+    assert_contains(asked, "/;/x;/y;");
+    assert_exactly(sum(TOTAL), 2048000);
+    end();
+}
+
 static void test_escapes(void **state)
 {
     (void)state;
@@ -698,6 +714,7 @@ int main(void)
         TEST(test_once_a_second),
         TEST(test_each_device_once),
         TEST(test_the_first_that_answers),
+        TEST(test_one_that_stops_to_answer),
         TEST(test_escapes),
         TEST(test_only_local_types),
         TEST(test_below_what_may_hang),
