@@ -4,7 +4,9 @@
 #include "core/derive.h"
 #include "core/host.h"
 
-/* The smallest of: the machine, the cgroup's limits up the hierarchy, CPU affinity. */
+/* The smallest of: the machine, the cgroup's limits up the hierarchy, CPU affinity. pid 0: the
+ * machine alone. */
 void pr_limits_read(const struct pr_host *host, pid_t pid, struct pr_limits *ret);
-/* The same of a cgroup as the user named it, without affinity. */
+/* The smallest of the machine and the limits of a cgroup that a user names (cgroup_path.h) and of
+ * those above it. */
 void pr_limits_read_cgroup(const struct pr_host *host, const char *name, struct pr_limits *ret);

@@ -24,6 +24,7 @@ struct pr_machine {
     pid_t of;                   /* the process whose cgroup is the job's, 0 for none */
     const char *cgroup;         /* or the cgroup itself, as the user named it; borrowed */
     int space_helper; /* the command's: socket of a process that asks ZFS, -1 for none (space.h) */
+    double space_cpu; /* CPU time that it has used, seconds */
     /* Below is machine.c's own. */
     double base[METRIC_COUNT], highest[METRIC_COUNT], sum[METRIC_COUNT];
     double previous[METRIC_COUNT]; /* the result before; NaN where it was absent */

@@ -1,27 +1,265 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel has on the account of the job's cgroup, controller by controller: on a hybrid
+ * machine some are of version 1 and some of version 2. Others may be in the same group. */
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "core/machine.h"
+#include "source/cgroup_files.h"
+#include "source/cgroup_path.h"
+#include "util/clock.h"
+
+#define LOOK_AGAIN (10 * NS_PER_S)     /* for a group that is gone */
+#define DETAIL     (NS_PER_S * 9 / 10) /* memory.stat; a second, and that may come a little early */
+
+#define DETAIL_FIRST METRIC_MEM_CGROUP_ANON
+#define DETAIL_COUNT (METRIC_MEM_CGROUP_KERNEL - DETAIL_FIRST + 1)
+
+static const enum pr_metric_id counters[] = {METRIC_CPU_CGROUP, METRIC_CPU_THROTTLED,
+                                             METRIC_OOM_KILLS};
+#define COUNTERS (sizeof counters / sizeof *counters)
+
+struct place {
+    char *dir; /* NULL for none */
+    size_t top;
+    int version;
+};
+
+struct group {
+    struct pr_host *host; /* borrowed */
+    bool known;
+    int64_t looked, detailed; /* boot times, 0 for never */
+    struct place at[ACCOUNT_COUNT];
+    bool throttle_too; /* is read with the usage */
+    struct {
+        int fd;
+        bool absent; /* for good */
+    } file[CGROUP_FILES];
+    double detail[DETAIL_COUNT]; /* what memory.stat said last */
+    double mark;                 /* the kernel's high-water mark when we came; NaN for unknown */
+    /* Another group in the place of one that is gone goes on where that one ended. */
+    bool moved;
+    double last[COUNTERS], offset[COUNTERS];
+};
+
+static const char *path_in(const struct place *p)
+{
+    return p->dir[p->top] ? p->dir + p->top : "/";
+}
+
+/* --- where it is ------------------------------------------------------------------------------ */
+
+static void close_files(struct group *g)
+{
+    for (size_t i = 0; i < CGROUP_FILES; i++) {
+        if (g->file[i].fd >= 0) {
+            close(g->file[i].fd);
+            g->host->holding--;
+        }
+        g->file[i].fd = -1;
+        g->file[i].absent = false;
+    }
+}
+
+static struct place find(const struct pr_cgroup_view *v, enum pr_cgroup_account account)
+{
+    const char *const controller[] = {pr_cgroup_controllers[account], ""};
+    struct pr_cgroup_place found;
+    for (int i = 0; i < 2; i++)
+        if (pr_cgroup_find(v, controller[i], &found) && found.exists)
+            return (struct place){strdup(found.dir), found.top, i + 1};
+    return (struct place){0};
+}
+
+static void explain_none(struct pr_machine *m)
+{
+    if (m->cgroup)
+        pr_machine_explain(m, MACHINE_cgroup, "there is no cgroup %s", m->cgroup);
+    else
+        pr_machine_explain(m, MACHINE_cgroup, "the cgroup of process %d cannot be seen from here",
+                           (int)m->of);
+}
+
+static void explain_gone(struct pr_machine *m, const struct place *p)
+{
+    m->reason[MACHINE_cgroup][0] = '\0'; /* it says more than what was absent before */
+    pr_machine_explain(m, MACHINE_cgroup, "cgroup %s is gone", path_in(p));
+}
+
+/* Finds the directories, again where they are not what they were. */
+static void look(struct pr_machine *m, struct group *g)
+{
+    struct pr_cgroup_view v;
+    bool had = g->known;
+    int r = pr_cgroup_view_open(&v, m->host, m->of, m->cgroup);
+    close_files(g);
+    g->known = false;
+    for (int i = 0; i < ACCOUNT_COUNT; i++) {
+        struct place old = g->at[i];
+        g->at[i] = r < 0 ? (struct place){0} : find(&v, (enum pr_cgroup_account)i);
+        if (old.dir && (!g->at[i].dir || g->at[i].version != old.version))
+            explain_gone(m, &old);
+        g->known |= g->at[i].dir != NULL;
+        free(old.dir);
+    }
+    pr_cgroup_view_close(&v);
+    if (!g->known)
+        explain_none(m);
+    /* In version 2 both are in one file. */
+    g->throttle_too = g->at[ACCOUNT_USAGE].version == 2 && g->at[ACCOUNT_THROTTLE].version == 2;
+    g->moved |= had;
+    g->detailed = 0;
+    g->mark = NAN;
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static void explain_absent(struct pr_machine *m, const struct pr_cgroup_file *f,
+                           const struct place *p)
+{
+    static const char *const what[ACCOUNT_COUNT] = {[ACCOUNT_MEMORY] = "memory",
+                                                    [ACCOUNT_USAGE] = "CPU time",
+                                                    [ACCOUNT_THROTTLE] = "CPU time",
+                                                    [ACCOUNT_PIDS] = "processes"};
+    if (!p->dir[p->top])
+        pr_machine_explain(
+            m, MACHINE_cgroup,
+            "the job is in the root cgroup, for which the kernel keeps no account of "
+            "%s",
+            what[f->account]);
+    else
+        pr_machine_explain(m, MACHINE_cgroup, "cgroup %.60s has no %s: no such controller there",
+                           path_in(p), f->name);
+}
+
+/* 0, or -errno where the group is gone. */
+static int read_file(struct pr_machine *m, const struct pr_tick *t, struct group *g, size_t i)
+{
+    const struct pr_cgroup_file *f = &pr_cgroup_files[i];
+    const struct place *p = &g->at[f->account];
+    char path[CGROUP_DIR + 64] = "";
+    if (g->file[i].fd < 0)
+        snprintf(path, sizeof path, "%s/%s", p->dir, f->name);
+    ssize_t n = pr_machine_text(t, &g->file[i].fd, m->host->root, path, false);
+    if (n == -ENODEV || (n == -ENOENT && !pr_cgroup_exists(m->host, p->dir)))
+        return (int)n;
+    if (n == -ENOENT) {
+        g->file[i].absent = m->host->held;
+        if (f->main)
+            explain_absent(m, f, p);
+    } else if (n < 0) {
+        pr_machine_explain(m, MACHINE_cgroup, "%s of cgroup %.60s: %s", f->name, path_in(p),
+                           strerror((int)-n));
+    } else {
+        pr_cgroup_parse(f, t->text, (size_t)n, m->raw);
+    }
+    return 0;
+}
+
+static int read_files(struct pr_machine *m, const struct pr_tick *t, struct group *g)
+{
+    bool detail = !g->detailed || t->now - g->detailed >= DETAIL;
+    for (size_t i = 0; i < CGROUP_FILES; i++) {
+        const struct pr_cgroup_file *f = &pr_cgroup_files[i];
+        const struct place *p = &g->at[f->account];
+        if (!p->dir || (f->version && f->version != p->version) || g->file[i].absent ||
+            (f->costly && !detail) || (f->account == ACCOUNT_THROTTLE && g->throttle_too))
+            continue;
+        int r = read_file(m, t, g, i);
+        if (r < 0)
+            return r;
+    }
+    if (detail)
+        g->detailed = t->now;
+    for (int i = 0; i < DETAIL_COUNT; i++) {
+        double *raw = &m->raw[DETAIL_FIRST + i];
+        if (detail)
+            g->detail[i] = *raw;
+        else if (isnan(*raw))
+            *raw = g->detail[i];
+    }
+    return 0;
+}
+
+static void settle(struct pr_machine *m, struct group *g)
+{
+    double *raw = m->raw, peak = raw[METRIC_MEM_CGROUP_PEAK];
+    /* What is below zero comes of two counts that are not taken at once. */
+    double file = raw[METRIC_MEM_CGROUP_FILE] - raw[METRIC_MEM_CGROUP_SHMEM];
+    raw[METRIC_MEM_CGROUP_FILE] = isnan(file) || file > 0 ? file : 0;
+    if (isnan(g->mark))
+        g->mark = peak;
+    /* Who was in the group before the job may have set the mark. */
+    raw[METRIC_MEM_CGROUP_PEAK] = peak > g->mark ? peak : NAN;
+    for (size_t i = 0; i < COUNTERS; i++) {
+        double *now = &raw[counters[i]];
+        if (isnan(*now))
+            continue;
+        if (g->moved)
+            g->offset[i] = g->last[i] - *now;
+        *now += isnan(g->offset[i]) ? 0 : g->offset[i];
+        g->last[i] = *now;
+    }
+    g->moved = false;
+    for (int id = METRIC_CPU_CGROUP; id <= METRIC_THREADS_CGROUP; id++)
+        if (isnan(raw[id]) && id != METRIC_MEM_CGROUP_PEAK)
+            pr_machine_explain(m, MACHINE_cgroup,
+                               "it is not accounted for in the cgroups of this machine");
+}
+
+static struct group *new_group(struct pr_host *host)
+{
+    struct group *g = calloc(1, sizeof *g);
+    if (!g)
+        return NULL;
+    g->host = host;
+    g->mark = NAN;
+    for (size_t i = 0; i < CGROUP_FILES; i++)
+        g->file[i].fd = -1;
+    for (size_t i = 0; i < COUNTERS; i++)
+        g->last[i] = NAN;
+    return g;
+}
 
 static int read_it(struct pr_machine *m, const struct pr_tick *t, void **state)
 {
-    (void)m, (void)t, (void)state;
-    return -ENOSYS;
+    if (!m->of && !m->cgroup) {
+        pr_machine_explain(m, MACHINE_cgroup, "no cgroup is watched");
+        return 0;
+    }
+    struct group *g = *state ? *state : (*state = new_group(m->host));
+    if (!g)
+        return -ENOMEM;
+    for (int tries = 0; tries < 2; tries++) {
+        if (!g->known && g->looked && t->now - g->looked < LOOK_AGAIN)
+            return 0;
+        if (!g->known || tries > 0) {
+            g->looked = t->now;
+            look(m, g);
+        }
+        if (g->known && read_files(m, t, g) == 0) {
+            settle(m, g);
+            return 0;
+        }
+        for (int id = METRIC_CPU_CGROUP; id <= METRIC_THREADS_CGROUP; id++)
+            m->raw[id] = NAN;
+    }
+    return 0;
+}
+
+static void close_it(void *state, bool close_fds)
+{
+    struct group *g = state;
+    if (close_fds)
+        close_files(g);
+    for (int i = 0; i < ACCOUNT_COUNT; i++)
+        free(g->at[i].dir);
+    free(g);
 }
 
 const struct pr_machine_source pr_machine_source_cgroup = {
-    .name = "cgroup", .gives = READ_CGROUP, .read = read_it};
-
-#include "core/cgroup_path.h"
-#include "core/limits.h"
-bool pr_cgroup_named(const struct pr_host *host, const char *name, const char *controller,
-                     char *ret_dir, size_t size)
-{
-    (void)host, (void)name, (void)controller, (void)ret_dir, (void)size;
-    return false;
-}
-void pr_limits_read_cgroup(const struct pr_host *host, const char *name, struct pr_limits *ret)
-{
-    (void)name;
-    pr_limits_read(host, 0, ret);
-}
+    .name = "cgroup", .gives = READ_CGROUP, .read = read_it, .close = close_it};

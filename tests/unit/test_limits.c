@@ -224,6 +224,45 @@ static void test_a_very_deep_path(void **state)
     assert_limit(limits_under(dir), LIMIT_MEMORY, MACHINE_MEMORY, "machine");
 }
 
+static struct pr_limits limits_of_named(const char *root, const char *name)
+{
+    struct pr_host host;
+    struct pr_limits l;
+    struct proctor_error err;
+    assert_int_equal(pr_host_open(&host, root, &err), 0);
+    memset(&l, 0x55, sizeof l);
+    if (name)
+        pr_limits_read_cgroup(&host, name, &l);
+    else
+        pr_limits_read(&host, 0, &l);
+    pr_host_close(&host);
+    return l;
+}
+
+static void test_a_named_cgroup(void **state)
+{
+    (void)state;
+    struct pr_limits l = limits_of_named(FIXTURES "/cgroup-v2", "/user.slice/job.slice");
+    assert_limit(l, LIMIT_MEMORY, 4294967296.0, "/user.slice/job.slice");
+    assert_limit(l, LIMIT_CPU, 2.5, "cpu.max");
+    l = limits_of_named(FIXTURES "/cgroup-v2", "/sys/fs/cgroup/user.slice");
+    assert_limit(l, LIMIT_MEMORY, 17179869184.0, "/user.slice");
+    l = limits_of_named(FIXTURES "/cgroup-v1", "/sys/fs/cgroup/memory/outer/job");
+    assert_limit(l, LIMIT_MEMORY, 2147483648.0, "/outer");
+    assert_limit(l, LIMIT_CPU, 3, "cpu.cfs_quota_us"); /* the same path beside it */
+    /* No process, no affinity: that of container-v1's is two. */
+    l = limits_of_named(FIXTURES "/container-v1", "/docker/abc");
+    assert_limit(l, LIMIT_CPU, 4, "cpu.cfs_quota_us");
+}
+
+static void test_the_machine_alone(void **state)
+{
+    (void)state;
+    struct pr_limits l = limits_of_named(FIXTURES "/container-v1", NULL);
+    assert_limit(l, LIMIT_MEMORY, MACHINE_MEMORY, "machine");
+    assert_limit(l, LIMIT_CPU, 16, "machine");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -244,6 +283,8 @@ int main(void)
         TEST(test_mountinfo_of_another_process),
         TEST(test_damaged_files),
         TEST(test_a_very_deep_path),
+        TEST(test_a_named_cgroup),
+        TEST(test_the_machine_alone),
     };
     return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
 }
