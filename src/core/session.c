@@ -11,11 +11,14 @@
 #include <unistd.h>
 
 #include "core/self.h"
+#include "core/space.h"
 #include "core/tick.h"
 #include "util/clock.h"
 
 #define STRETCH_AFTER 4 /* samples, between two looks at the budget */
 #define STRETCH_MOST  (60 * NS_PER_S)
+#define HELPER_AGAIN  (5 * NS_PER_S)
+#define HELPER_WAIT   500 /* milliseconds: nobody likes to wait for a summary */
 
 /* --- setting up ------------------------------------------------------------------------------- */
 
@@ -332,14 +335,26 @@ static void check_budget(struct pr_session *s, int64_t cpu)
                      s->config->text[OPTION_BUDGET]);
 }
 
+/* The space of ZFS pools at the end, where what is known of it is not of a moment ago. */
+static void ask_helper(const struct pr_session *s)
+{
+    int socket = s->machine.space_helper;
+    if (socket < 0 || pr_clock_boot() - s->start_boot < HELPER_AGAIN)
+        return;
+    pr_space_helper_ask(socket);
+    pr_space_helper_wait(socket, HELPER_WAIT);
+}
+
 void pr_session_end(struct pr_session *s)
 {
     if (s->ended || !s->begun)
         return;
     s->gone |= pr_session_over(s);
+    ask_helper(s);
     sample(s, true);
     int64_t cpu = s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
     s->self_cpu = s->inside ? cpu : pr_clock_process_cpu();
+    s->self_cpu += llround(s->machine.space_cpu * 1e9);
     check_budget(s, cpu);
     if (s->gone)
         name_left(s);
@@ -375,6 +390,8 @@ void pr_session_done(struct pr_session *s)
     if (s->timer >= 0)
         close(s->timer);
     pr_energy_close(&s->energy);
+    if (s->machine.space_helper >= 0)
+        close(s->machine.space_helper);
     pr_machine_done(&s->machine, true);
     pr_host_close(&s->host);
     free_memory(s);

@@ -298,4 +298,4 @@ static void close_it(void *state, bool close_files)
 }
 
 const struct pr_machine_source pr_machine_source_sys_space = {
-    .name = "file systems", .gives = READ_SPACE, .read = read_it, .close = close_it};
+    .name = "statfs", .gives = READ_SPACE, .read = read_it, .close = close_it};
