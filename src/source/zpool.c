@@ -35,7 +35,7 @@ bool pr_zpool_next(struct pr_scan *text, struct pr_zpool *ret)
         const char *tab = memchr(line.p, '\t', (size_t)(line.end - line.p));
         name = (struct pr_scan){line.p, tab};
         size_t n = tab ? (size_t)(name.end - name.p) : 0;
-        if (n == 0)
+        if (n == 0 || memchr(name.p, '\0', n)) /* no name of any pool */
             continue;
         n = n < sizeof ret->name ? n : sizeof ret->name - 1;
         memset(ret->name, 0, sizeof ret->name);
