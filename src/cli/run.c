@@ -268,21 +268,11 @@ static int exec_failed(struct run *r, int code)
     return code == ENOENT || code == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
-static void adopt_orphans(struct proctor_monitor *m, int inherited)
-{
-    bool wanted = strcmp(m->config.exact, "none") != 0;
-    bool set = prctl(PR_SET_CHILD_SUBREAPER, wanted || inherited) == 0;
-    m->facts.way = wanted && set ? WAY_RUN : WAY_RUN_NO_SUBREAPER;
-}
-
 static int prepare(struct run *r, struct proctor_error *err)
 {
     struct proctor_monitor *m = r->monitor;
-    int inherited = 0;
-    /* What we start for ourselves must not come back to us as an orphan of the job. */
-    prctl(PR_GET_CHILD_SUBREAPER, &inherited);
-    prctl(PR_SET_CHILD_SUBREAPER, 0);
-    m->facts.way = WAY_RUN_NO_SUBREAPER;
+    bool subreaper = strcmp(m->config.exact, "none") != 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    m->facts.way = subreaper ? WAY_RUN : WAY_RUN_NO_SUBREAPER;
     m->target = (struct pr_target_setting){.root = r->spawn.pid,
                                            .fresh = true,
                                            .held = true,
@@ -295,7 +285,6 @@ static int prepare(struct run *r, struct proctor_error *err)
     int code = pr_summary_file_open(&r->summary, m->config.summary, err);
     if (code == 0)
         code = pr_monitor_prepare(m, err);
-    adopt_orphans(m, inherited);
     if (code == 0)
         code = pr_outside_check_root(&m->session.host, r->spawn.pid, err);
     if (code == 0 && (r->signals = pr_signals_open(&r->watched)) < 0)

@@ -248,10 +248,9 @@ static void earn(struct pr_session *s)
     s->allowance = llround(fmax(-10 * second, fmin(second, allowance)));
 }
 
-static void sample(struct pr_session *s, bool last)
+static void sample(struct pr_session *s, int64_t now, bool last)
 {
     s->own_cpu_began = pr_clock_thread_cpu();
-    int64_t now = pr_clock_boot();
     s->now.first = s->sampled == 0;
     s->now.last = last;
     s->now.elapsed = now - s->start_boot;
@@ -300,7 +299,7 @@ static void stretch(struct pr_session *s)
 
 void pr_session_tick(struct pr_session *s)
 {
-    sample(s, false);
+    sample(s, pr_clock_boot(), false);
     stretch(s);
 }
 
@@ -336,10 +335,10 @@ static void check_budget(struct pr_session *s, int64_t cpu)
 }
 
 /* The space of ZFS pools at the end, where what is known of it is not of a moment ago. */
-static void ask_helper(const struct pr_session *s)
+static void ask_helper(const struct pr_session *s, int64_t now)
 {
     int socket = s->machine.space_helper;
-    if (socket < 0 || pr_clock_boot() - s->start_boot < HELPER_AGAIN)
+    if (socket < 0 || now - s->start_boot < HELPER_AGAIN)
         return;
     pr_space_helper_ask(socket);
     pr_space_helper_wait(socket, HELPER_WAIT);
@@ -350,8 +349,9 @@ void pr_session_end(struct pr_session *s)
     if (s->ended || !s->begun)
         return;
     s->gone |= pr_session_over(s);
-    ask_helper(s);
-    sample(s, true);
+    int64_t now = pr_clock_boot(); /* what we wait for is not of the run */
+    ask_helper(s, now);
+    sample(s, now, true);
     int64_t cpu = s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
     s->self_cpu = s->inside ? cpu : pr_clock_process_cpu();
     s->self_cpu += llround(s->machine.space_cpu * 1e9);

@@ -217,8 +217,8 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
         m->session.host.hold_limit = m->hold_limit;
     m->session.on_sample = m->on_sample;
     m->session.on_sample_data = m->on_sample_data;
-    /* Before any thread starts. Our own init would have the helper for a child. */
-    if (r == 0 && m->outside && getpid() != 1 && (m->session.select.reads & READ_SPACE))
+    /* Before any thread starts, and of a machine that is real. */
+    if (r == 0 && m->outside && m->session.host.held && (m->session.select.reads & READ_SPACE))
         m->session.machine.space_helper = pr_space_helper_start(&m->session.host);
     if (r == 0)
         r = pr_session_watch(&m->session, &m->target, err);
