@@ -151,20 +151,22 @@ static bool is_late(const struct cgroup *c, const struct pr_host *host,
     return !host->foreign && line->start < c->listing.born_after;
 }
 
-static void meet(struct cgroup *c, const struct pr_tick *t, struct pr_entities *set, pid_t pid)
+/* True where it lives: version 1 names zombies, too, until somebody waits for them. */
+static bool meet(struct cgroup *c, const struct pr_tick *t, struct pr_entities *set, pid_t pid)
 {
     struct pr_candidate found = {0};
     struct pr_entity *e = pr_entities_find(set, pid);
     if (e) {
         e->listed_at = t->now;
-        return;
+        return !pr_entity_is_dead(e);
     }
     if (pid == c->setting.self || pr_listing_stat(t->host, pid, &found.line) < 0 ||
         found.line.state == 'Z' || found.line.state == 'X')
-        return;
+        return false;
     found.late = is_late(c, t->host, &found.line);
     if (pr_listing_join(&c->listing, set, &found, false) && (e = pr_entities_find(set, pid)))
         e->listed_at = t->now;
+    return true;
 }
 
 static int read_members(struct cgroup *c, const struct pr_tick *t, struct pr_entities *set,
@@ -182,11 +184,8 @@ static int read_members(struct cgroup *c, const struct pr_tick *t, struct pr_ent
         return (int)len;
     struct pr_scan s = pr_scan_of(t->text, (size_t)len), line;
     while (pr_scan_line(&s, &line))
-        if (pr_scan_u64(&line, &pid) && pid <= INT32_MAX) {
-            c->members += (pid_t)pid != c->setting.self;
-            if (pid) /* 0 is of another pid namespace */
-                meet(c, t, set, (pid_t)pid);
-        }
+        if (pr_scan_u64(&line, &pid) && pid <= INT32_MAX) /* 0 is of another pid namespace */
+            c->members += pid == 0 || meet(c, t, set, (pid_t)pid);
     return 0;
 }
 

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cgroup as the target, and the account of the cgroup that a job is in, on real groups."""
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from proctor_cli import finish, problems, read_csv, skip_visibly, wait_until
+from test_limits import own_group
+
+BURN = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+
+
+class Group:
+    """A group below our own in the hierarchy of a controller."""
+
+    def __init__(self, path):
+        self.path = path
+        path.mkdir()
+
+    @property
+    def procs(self):
+        return self.path / "cgroup.procs"
+
+    def pids(self):
+        return [int(p) for p in self.procs.read_text().split()]
+
+    def start(self, proctor, script):
+        """A shell in the group that runs the script."""
+        process = proctor.other(["sh", "-c", f"echo $$ > {self.procs}; {script}"])
+        wait_until(lambda: process.pid in self.pids() or process.poll() is not None, "the shell to enter")
+        return process
+
+    def below(self, name):
+        return Group(self.path / name)
+
+    def remove(self):
+        for child in sorted(self.path.rglob("*"), reverse=True):
+            if child.is_dir():
+                child.rmdir()
+        if self.path.exists():
+            self.path.rmdir()
+
+
+@pytest.fixture
+def make_group(proctor):
+    made = []
+
+    def make(controller):
+        parent = own_group(controller)
+        try:
+            group = Group(parent / f"proctor-test-{os.getpid()}-{len(made)}")
+        except (OSError, TypeError) as error:
+            skip_visibly(f"no group with {controller}: {error}")
+        made.append(group)
+        return group
+
+    yield make
+    proctor.end_all()
+    for group in made:
+        for pid in group.pids() if group.path.exists() else []:
+            os.kill(pid, 9)
+        wait_until(lambda: not group.path.exists() or not any(
+            g.joinpath("cgroup.procs").read_text() for g in [group.path, *filter(Path.is_dir, group.path.rglob("*"))]),
+            "the group to be empty")
+        group.remove()
+
+
+def name_in_proc(pid, group):
+    """The group's path as /proc/PID/cgroup has it."""
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        path = line.split(":", 2)[2]
+        if path.endswith(group.path.name):
+            return path
+    raise AssertionError("it is in no such group")
+
+
+def attach(proctor, target, *options):
+    return proctor.start("attach", "-q", "-i", "50ms", "--summary", proctor.summary_file, "--csv", "a.csv",
+                         "--cgroup", target, *options)
+
+
+def sampled(proctor, count=1):
+    path = proctor.work / "a.csv"
+    wait_until(lambda: path.exists() and len(path.read_text().splitlines()) > count, "samples")
+
+
+def test_it_ends_when_the_group_has_become_empty(proctor, make_group):
+    group = make_group("memory")
+    shell = group.start(proctor, f"{BURN}; sleep 0.5; {BURN} & wait")
+    process = attach(proctor, group.path)
+    assert finish(process)[0] == 0 and shell.poll() is not None
+    summary = proctor.summary()
+    assert summary["run"]["target"] == f"cgroup {group.path}"
+    assert summary["processes"]["seen"] >= 2 and summary["metrics"]["cpu.time"]["total"] > 0.05
+    assert summary["metrics"]["procs"]["peak"] >= 2 and summary["left_running"] == []
+
+
+def test_it_may_start_empty(proctor, make_group):
+    group = make_group("memory")
+    process = attach(proctor, group.path)
+    sampled(proctor, 4)
+    assert process.poll() is None
+    group.start(proctor, "sleep 0.3; true")
+    assert finish(process)[0] == 0
+    procs = [row["procs"] for row in read_csv(proctor.work / "a.csv")]
+    assert procs[:3] == ["0", "0", "0"] and "1" in "".join(procs), "empty is a figure, not a gap"
+
+
+def test_groups_below_and_later_belong(proctor, make_group):
+    group = make_group("memory")
+    group.start(proctor, "sleep 1.5; true")
+    inner = group.below("inner")
+    process = attach(proctor, group.path)
+    sampled(proctor)
+    inner.start(proctor, "sleep 0.7; true")
+    inner.below("deep").start(proctor, "sleep 0.7; true")
+    assert finish(process)[0] == 0
+    assert proctor.summary()["metrics"]["procs"]["peak"] >= 3
+
+
+def test_by_the_name_in_proc(proctor, make_group):
+    group = make_group("memory")
+    shell = group.start(proctor, "sleep 0.5; true")
+    process = attach(proctor, name_in_proc(shell.pid, group))
+    assert finish(process)[0] == 0
+    assert proctor.summary()["processes"]["seen"] >= 1
+
+
+def test_who_moves_in_counts_from_then_and_who_moves_out_until_then(proctor, make_group):
+    group, other = make_group("memory"), make_group("memory")
+    work = f"{BURN}; sleep 0.6; {BURN}; sleep 0.6; {BURN}; sleep 0.4"
+    member = group.start(proctor, "sleep 3; true")
+    mover = other.start(proctor, work)
+    time.sleep(0.5)  # the first part of its work is done elsewhere
+    process = attach(proctor, group.path, "--duration", "2s")
+    sampled(proctor)
+    group.procs.write_text(str(mover.pid))
+    time.sleep(0.55)
+    other.procs.write_text(str(mover.pid))
+    assert finish(process)[0] == 0 and member.poll() is None
+    account = proctor.summary()["accounting"]["cpu"]
+    assert account["before"] > 0.02, "what it used elsewhere is said"
+    assert "left while they ran" in account["note"]
+
+
+def test_a_group_that_is_removed_ends_it(proctor, make_group):
+    group = make_group("memory")
+    process = attach(proctor, group.path)
+    sampled(proctor, 3)
+    group.remove()
+    assert finish(process)[0] == 0
+
+
+@pytest.mark.parametrize("name", ["/no/such/group", "/proc", "", "../.."])
+def test_there_is_no_such_group(proctor, name):
+    done = proctor("attach", "--cgroup", name)
+    assert done.returncode in (1, 2) and done.stdout == ""
+    assert "--cgroup" in done.stderr or (name in done.stderr and "/proc/PID/cgroup" in done.stderr)
+
+
+def test_limits_are_those_of_the_group(proctor, make_group):
+    group = make_group("memory")
+    limit = next(f for f in ("memory.max", "memory.limit_in_bytes") if (group.path / f).exists())
+    (group.path / limit).write_text(str(256 << 20))
+    group.start(proctor, "sleep 0.3; true")
+    assert finish(attach(proctor, group.path))[0] == 0
+    assert proctor.summary()["limits"]["memory"] == {
+        "bytes": 256 << 20, "source": f"{limit} of cgroup {name_of(group)}"}
+
+
+def name_of(group):
+    return "/" + str(group.path.relative_to(own_group("memory"))) if group.path.parent == own_group("memory") else ""
+
+
+def test_an_oom_kill_is_counted_and_an_event(proctor, make_group):
+    group = make_group("memory")
+    limit = next(f for f in ("memory.max", "memory.limit_in_bytes") if (group.path / f).exists())
+    (group.path / limit).write_text(str(40 << 20))
+    hungry = "python3 -c 'x = bytearray(200 << 20)'"
+    group.start(proctor, f"sleep 0.3; {hungry}; sleep 0.4")
+    assert finish(attach(proctor, group.path))[0] == 0
+    summary = proctor.summary()
+    assert summary["metrics"]["oom.kills"]["total"] == 1
+    event, = [e for e in summary["events"] if e["type"] == "oom"]
+    assert "killed 1 process" in event["text"] and event["at"] > 0
+    peak = summary["metrics"]["mem.cgroup.peak"]["peak"]
+    assert 30 << 20 < peak <= 41 << 20, "the kernel's mark is at the limit, whatever the samples saw"
+    assert problems(summary) == []
+
+
+def test_run_says_what_its_own_group_used(proctor, make_group):
+    group = make_group("memory")
+    command = f"echo $$ > {group.procs}; exec {proctor.path} run -q -i 20ms --summary {proctor.summary_file} " \
+              "python3 -c 'import time; x = bytearray(50 << 20); time.sleep(0.3)'"
+    subprocess.run(["sh", "-c", command], check=True, timeout=60, **proctor.options({}))
+    metrics = proctor.summary()["metrics"]
+    assert 50 << 20 < metrics["mem.cgroup"]["peak"] < 200 << 20
+    assert 45 << 20 < metrics["mem.cgroup.anon"]["peak"] <= metrics["mem.cgroup"]["peak"] * 1.05
+    assert metrics["mem.cgroup.peak"]["peak"] >= metrics["mem.cgroup"]["peak"]
+    assert metrics["oom.kills"]["total"] == 0
+
+
+def test_throttling_is_counted(proctor, make_group):
+    group = make_group("cpu")
+    quota = next(f for f in ("cpu.max", "cpu.cfs_quota_us") if (group.path / f).exists())
+    (group.path / quota).write_text("20000 100000" if quota == "cpu.max" else "20000")
+    command = f"echo $$ > {group.procs}; exec {proctor.path} run -q --summary {proctor.summary_file} " \
+              f"sh -c '{BURN}; {BURN}'"
+    subprocess.run(["sh", "-c", command], check=True, timeout=120, **proctor.options({}))
+    assert proctor.summary()["metrics"]["cpu.throttled"]["total"] > 0.05
+
+
+def test_a_read_only_file_system_is_enough(proctor, make_group):
+    group = make_group("memory")
+    group.start(proctor, "sleep 1; true")
+    script = f"mount -o remount,ro,bind /sys/fs/cgroup/memory 2>/dev/null || mount -o remount,ro,bind /sys/fs/cgroup; " \
+             f"if mkdir {group.path}/x 2>/dev/null; then exit 77; fi; " \
+             f"exec {proctor.path} attach -q -i 50ms --summary {proctor.summary_file} --cgroup {group.path}"
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], timeout=60, **proctor.options({}))
+    assert done.returncode == 0
+    assert proctor.summary()["metrics"]["mem.cgroup"]["peak"] > 0
