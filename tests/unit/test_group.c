@@ -5,8 +5,9 @@
 #include <sys/wait.h>
 
 #include "recording.h"
-#include "core/target.h"
+#include "target/listing.h"
 #include "util/clock.h"
+#include "util/fs.h"
 
 /* --- members, with a clock of our own --------------------------------------------------------- */
 
@@ -305,6 +306,94 @@ static void test_no_such_group(void **state)
     refused(-1);
 }
 
+/* --- is there anything to look at? ------------------------------------------------------------ */
+
+static bool is_due(struct pr_listing *l, int64_t milliseconds)
+{
+    t.now += milliseconds * 1000000;
+    bool due = pr_listing_due(l, &t);
+    if (!due)
+        return false;
+    assert_int_equal(pr_listing_look(l, &t, 0), 0);
+    for (size_t i = 0; i < l->count; i++)
+        pr_listing_placed(l, &t, &l->candidates[i], false);
+    pr_listing_end(l);
+    return true;
+}
+
+static void write_loadavg(const char *content)
+{
+    tree_write(dir, "proc/loadavg", content);
+}
+
+/* A loadavg that is held, as that of the real /proc is. */
+static void open_listing(struct pr_listing *l, bool again)
+{
+    pr_listing_open(l, &host, again);
+    l->loadavg = pr_fs_open(host.proc, "loadavg");
+    assert_true(l->loadavg >= 0);
+}
+
+static void test_last_pid(void **state)
+{
+    (void)state;
+    struct pr_listing l;
+    write_loadavg("0.20 0.18 0.12 1/80 11206\n");
+    open_listing(&l, false);
+    assert_true(is_due(&l, 0));
+    assert_false(is_due(&l, 10));
+    assert_false(is_due(&l, 100000)); /* a tree does not look at all again */
+    write_loadavg("9.99 0.18 0.12 1/80 11206\n");
+    assert_false(is_due(&l, 10));
+    write_loadavg("9.99 0.18 0.12 1/80 35\n"); /* pids wrap around */
+    assert_true(is_due(&l, 10));
+    assert_false(is_due(&l, 10));
+    pr_listing_done(&l, true);
+}
+
+/* File systems of containers make one up: nothing can be learned from it. */
+static void test_fake_loadavg(void **state)
+{
+    (void)state;
+    static const char *const fakes[] = {"0.20 0.18 0.12 1/80 0\n", "0.20 0.18 0.12\n", "", "\n",
+                                        "0.20 0.18 0.12 1/80 x\n", "nonsense"};
+    for (size_t i = 0; i < COUNT_OF(fakes); i++) {
+        struct pr_listing l;
+        write_loadavg(fakes[i]);
+        open_listing(&l, false);
+        for (int k = 0; k < 4; k++)
+            assert_true(is_due(&l, 10));
+        pr_listing_done(&l, true);
+    }
+}
+
+/* Where processes may change to belong, the young are looked at for two seconds, and all others
+ * every ten. */
+static void test_when_to_look_again(void **state)
+{
+    (void)state;
+    struct pr_listing l;
+    write_loadavg("0 0 0 1/80 100\n");
+    open_listing(&l, true);
+    assert_true(is_due(&l, 0));
+    assert_false(is_due(&l, 9990));
+    assert_true(is_due(&l, 10));
+    assert_false(is_due(&l, 10));
+    process(200, 200);
+    write_loadavg("0 0 0 1/80 200\n");
+    assert_true(is_due(&l, 10));
+    assert_true(is_due(&l, 1000));
+    assert_true(is_due(&l, 1000)); /* for the last time */
+    assert_false(is_due(&l, 10));
+    process(201, 201);
+    write_loadavg("0 0 0 1/80 201\n");
+    assert_true(is_due(&l, 10));
+    tree_remove(dir, 201);
+    assert_true(is_due(&l, 10)); /* it has ended, which we learn now */
+    assert_false(is_due(&l, 10));
+    pr_listing_done(&l, true);
+}
+
 /* --- the account ------------------------------------------------------------------------------ */
 
 static struct recording r;
@@ -533,6 +622,9 @@ int main(void)
         TEST(test_over_before_the_first_look),
         TEST(test_a_member_whose_first_thread_has_ended),
         TEST(test_no_such_group),
+        TEST(test_last_pid),
+        TEST(test_fake_loadavg),
+        TEST(test_when_to_look_again),
         ACCOUNT(test_late_joiners_count_from_then),
         ACCOUNT(test_time_away_does_not_count),
         ACCOUNT(test_who_left_is_reaped_by_a_member),
