@@ -82,6 +82,14 @@ static int watch_target(struct attach *a, struct proctor_error *err)
     return a->pid ? watch_process(a, err) : pr_monitor_watch_matches(m, err);
 }
 
+static void complain_of_two(const struct pr_config *c, const char *pid)
+{
+    bool group = pid && c->group;
+    pr_complain("attach: %s '%s' and %s '%s' exclude each other; leave one of them out",
+                pid ? "PID" : "--group", pid ? pid : c->group, group ? "--group" : "--cgroup",
+                group ? c->group : c->cgroup);
+}
+
 /* What is to be watched has to be said, and once. */
 static bool check(struct attach *a, char **operands)
 {
@@ -91,7 +99,7 @@ static bool check(struct attach *a, char **operands)
     if (pid && operands[1])
         pr_complain("attach: '%s' is too much: it takes one PID", operands[1]);
     else if (named > 1)
-        pr_complain("attach: PID, --group and --cgroup exclude each other");
+        complain_of_two(c, pid);
     else if (!named && !c->match.count)
         pr_complain("attach: a PID is missing: proctor attach [OPTIONS] PID, or --group, --cgroup "
                     "or --match");
@@ -103,7 +111,7 @@ static bool check(struct attach *a, char **operands)
             "lists them",
             c->group);
     else if (c->no_children && !pid)
-        pr_complain("attach: --no-children goes with a PID");
+        pr_complain("attach: --no-children goes with a PID; leave it out, or name a process");
     else
         return true;
     return false;

@@ -3,14 +3,24 @@
 #include "cli/outside.h"
 #include "cli/watching.h"
 
-/* Is anything selected that a machine has? */
-static bool has_something(const struct pr_config *c)
+static bool is_of_machine(const struct pr_config *c, char **key)
 {
-    struct pr_select select = pr_select_of(c);
-    for (int id = JOB_METRICS; id < METRIC_COUNT; id++)
+    struct pr_config one = *c;
+    one.select = (struct pr_list){key, 1};
+    struct pr_select select = pr_select_of(&one);
+    for (int id = 0; id < METRIC_COUNT; id++)
         if (pr_selected(&select, id))
             return true;
-    return c->processes;
+    return false;
+}
+
+/* The first that is selected and that a machine does not have, or NULL. */
+static const char *find_foreign(const struct pr_config *c)
+{
+    for (size_t i = 0; i < c->select.count && !c->processes; i++)
+        if (!is_of_machine(c, &c->select.items[i]))
+            return c->select.items[i];
+    return NULL;
 }
 
 static int record(struct pr_watching *w)
@@ -21,10 +31,11 @@ static int record(struct pr_watching *w)
         pr_complain("system: %s", err.message);
         return EXIT_OWN_FAILURE;
     }
-    if (!has_something(&w->monitor->config)) {
+    const char *foreign = find_foreign(&w->monitor->config);
+    if (foreign) {
         pr_complain("system: --select '%s' is of processes; a machine has system.* metrics, and "
                     "--processes adds the others",
-                    w->monitor->config.text[OPTION_SELECT]);
+                    foreign);
         return EXIT_USAGE;
     }
     return pr_watching_record(w);

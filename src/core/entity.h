@@ -52,9 +52,10 @@ struct pr_entity {
     double previous[PROC_METRICS];     /* counters at the tick before */
     double reaped[PROC_METRICS];       /* counters taken over from children that it waited for */
     struct pr_mean mean[PROC_METRICS]; /* for --average */
-    /* --match (match.c): which rule, when its names were looked at, under which comm, and the
-     * counters that it had before. */
+    /* --match (match.c): which rule, a bit for each of the first 64 that it has ever been of, when
+     * its names were looked at, under which comm, and the counters that it had before. */
     int match;
+    uint64_t matched;
     int64_t named_at;
     char named_comm[COMM_MAX];
     double match_since[PROC_METRICS];

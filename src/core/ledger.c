@@ -123,6 +123,15 @@ static void keep_own(struct pr_ledger *l, const struct pr_entity *e)
             l->lost[i] += known(e->value[i]);
 }
 
+/* Its heir has its I/O as if it were its own; in the accounts by name (match.c) each has its own
+ * alone. */
+static void keep_io_apart(const struct pr_entity *e, struct pr_entity *heir)
+{
+    for (int i = 0; i < PROC_METRICS; i++)
+        if (pr_metrics[i].needs & READ_IO)
+            heir->match_since[i] += known(e->value[i]);
+}
+
 static void settle_one(struct pr_ledger *l, struct pr_entity *e, bool last)
 {
     struct pr_entity *heir = e->heir;
@@ -135,6 +144,8 @@ static void settle_one(struct pr_ledger *l, struct pr_entity *e, bool last)
     if (!taken && can_come)
         return;
     e->life = LIFE_SETTLED;
+    if (taken && heir)
+        keep_io_apart(e, heir);
     if (!taken)
         lose(l, e);
     else if (l->own_only)

@@ -129,13 +129,27 @@ static void leave(struct pr_matches *m, struct pr_entity *e)
     e->match = MATCH_NONE;
 }
 
-static void enter(struct pr_matches *m, struct pr_entity *e, int match)
+/* Once for each process, though it may come back. */
+static void count_instance(struct pr_match *rule, struct pr_entity *e, int match)
 {
-    bool from_birth = e->born_inside && !e->named_at;
+    uint64_t bit = match < 64 ? UINT64_C(1) << match : 0;
+    rule->instances += !(e->matched & bit);
+    e->matched |= bit;
+}
+
+/* `since`: the counters from which on its use is the rule's. */
+static void enter(struct pr_matches *m, struct pr_entity *e, int match, const double *since)
+{
     e->match = match;
-    m->items[match].instances++;
+    count_instance(&m->items[match], e, match);
     for (int id = 0; id < PROC_METRICS; id++)
-        e->match_since[id] = from_birth ? 0 : known(e->value[id]);
+        e->match_since[id] = known(since[id]);
+}
+
+void pr_match_return(struct pr_entity *e, const double *value)
+{
+    for (int id = 0; id < PROC_METRICS; id++)
+        e->match_since[id] += known(e->value[id]) - known(value[id]);
 }
 
 static void place(struct pr_matches *m, struct pr_entity *e, const struct pr_tick *t)
@@ -148,9 +162,12 @@ static void place(struct pr_matches *m, struct pr_entity *e, const struct pr_tic
         return;
     int match = pr_matches_find(m, t->host, e->pid, e->comm);
     if (match != e->match) {
+        /* Who was caught between fork and exec has used next to nothing before: what came since
+         * the sample before is this rule's, unless it is another's. */
+        bool caught = e->match == MATCH_NONE && e->looks <= LOOKS_AT_FIRST;
         leave(m, e);
         if (match != MATCH_NONE)
-            enter(m, e, match);
+            enter(m, e, match, caught ? e->previous : e->value);
     }
     e->named_at = t->now;
     memcpy(e->named_comm, e->comm, sizeof e->named_comm);

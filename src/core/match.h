@@ -50,6 +50,9 @@ int pr_matches_find(const struct pr_matches *m, const struct pr_host *host, pid_
 void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const struct pr_tick *t,
                        const struct proctor_snapshot *sample, const struct pr_basis *basis);
 
+/* A member was away from the job: what it used since it had these values is no rule's. */
+void pr_match_return(struct pr_entity *e, const double *value);
+
 /* What a process is called. Done by src/source/pid_names.c. */
 void pr_names_read(const struct pr_host *host, pid_t pid, const char *comm, struct pr_names *ret);
 /* The same out of the text of its cmdline: NUL between arguments, and text[len] must be one. */

@@ -39,13 +39,14 @@ static unsigned needs(int id)
 /* Asked for, or nothing was, and not switched off. */
 static bool is_shown(const struct pr_config *c, const struct pr_metric *m)
 {
-    /* Without a job there is only the machine to speak of. */
-    bool asked = !c->select.count && (!c->machine || c->processes || (m->scope & SCOPE_SYSTEM));
+    bool asked = !c->select.count;
     for (size_t i = 0; i < c->select.count; i++)
         asked |= matches(c->select.items[i], strlen(c->select.items[i]), m->key);
     bool off =
         (c->no_pss && m->needs == READ_SMAPS) || (c->no_gpu && strncmp(m->key, "gpu.", 4) == 0);
-    return asked && !off;
+    /* Without a job there is only the machine to speak of. */
+    bool nobodys = c->machine && !c->processes && !(m->scope & SCOPE_SYSTEM);
+    return asked && !off && !nobodys;
 }
 
 struct pr_select pr_select_of(const struct pr_config *c)

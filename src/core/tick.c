@@ -152,8 +152,10 @@ static void read_returned(struct pr_session *s, const struct pr_tick *t, struct 
     memcpy(value, e->value, sizeof value);
     memcpy(reaped, e->reaped, sizeof reaped);
     read_member(s, t, e);
-    if (e->life == LIFE_ALIVE)
+    if (e->life == LIFE_ALIVE) {
         pr_ledger_return(&s->ledger, e, value, reaped);
+        pr_match_return(e, value);
+    }
     e->away = false;
 }
 

@@ -314,9 +314,9 @@ static void match_line(struct page *p)
         double memory = v[METRIC_MEM_PSS].known ? v[METRIC_MEM_PSS].max : v[METRIC_MEM_RSS].max;
         pr_buf_str(p->out, i ? "; " : "");
         pr_text_safe(p->out, m->items[i].name);
-        pr_buf_printf(p->out, ": %lu", (unsigned long)m->items[i].instances);
+        pr_buf_printf(p->out, ": %lu seen", (unsigned long)m->items[i].instances);
         if (!isnan(v[METRIC_CPU_TIME].last)) {
-            pr_buf_str(p->out, " seen, ");
+            pr_buf_str(p->out, ", ");
             human(p, v[METRIC_CPU_TIME].last, UNIT_SECONDS);
             pr_buf_str(p->out, " of CPU");
         }

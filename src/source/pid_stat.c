@@ -49,6 +49,7 @@ static bool split(struct pr_scan s, struct pr_stat_line *ret, int64_t *field)
             return false;
     ret->ppid = (pid_t)field[4];
     ret->pgrp = (pid_t)field[5];
+    ret->threads = (int)field[NUM_THREADS];
     ret->start = (uint64_t)field[22];
     return true;
 }

@@ -14,13 +14,12 @@ struct group {
     struct pr_target target;
     struct pr_target_setting setting;
     struct pr_listing listing;
-    bool had_members;
 };
 
 static bool is_member(const struct group *g, const struct pr_stat_line *line)
 {
-    return line->pgrp == g->setting.root && line->pid != g->setting.self && line->state != 'Z' &&
-           line->state != 'X';
+    return line->pgrp == g->setting.root && line->pid != g->setting.self &&
+           !pr_stat_line_is_dead(line);
 }
 
 static bool wants(const struct pr_target *target, const struct pr_tick *t,
@@ -35,9 +34,7 @@ static int group_update(struct pr_target *target, const struct pr_tick *t, struc
     struct group *g = (struct group *)target;
     for (size_t i = 0; i < set->count; i++)
         set->items[i]->left = set->items[i]->pgrp != g->setting.root;
-    int r = pr_listing_update(&g->listing, target, t, set, wants);
-    g->had_members |= set->count > 0;
-    return r;
+    return pr_listing_update(&g->listing, target, t, set, wants);
 }
 
 static bool group_over(const struct pr_target *target, const struct pr_entities *set)
@@ -46,7 +43,7 @@ static bool group_over(const struct pr_target *target, const struct pr_entities 
     for (size_t i = 0; i < set->count; i++)
         if (pr_entity_is_here(set->items[i]))
             return false;
-    return g->had_members;
+    return g->listing.looked; /* there was somebody when we were told to watch it */
 }
 
 static void group_free(struct pr_target *target, bool close_files)
@@ -69,7 +66,8 @@ static int check(struct group *g, const struct pr_host *host, struct proctor_err
     bool found = false;
     pr_listing_open(&all, host, false);
     int r = text ? pr_listing_look(&all, &t, 0) : -ENOMEM;
-    for (size_t i = 0; i < all.count && r == 0; i++)
+    /* Kernel threads, and processes of other namespaces, are in group 0, which is none. */
+    for (size_t i = 0; i < all.count && r == 0 && g->setting.root > 0; i++)
         found |= is_member(g, &all.candidates[i].line);
     pr_listing_done(&all, true);
     free(text);

@@ -17,7 +17,7 @@ static bool wants(const struct pr_target *target, const struct pr_tick *t,
                   const struct pr_stat_line *line)
 {
     const struct match *m = (const struct match *)target;
-    return line->pid != m->setting.self && line->state != 'Z' && line->state != 'X' &&
+    return line->pid != m->setting.self && !pr_stat_line_is_dead(line) &&
            pr_matches_find(m->setting.matches, t->host, line->pid, line->comm) != MATCH_NONE;
 }
 

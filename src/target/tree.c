@@ -130,8 +130,7 @@ static int check_root(const struct pr_host *host, pid_t pid, struct pr_stat_line
                       struct proctor_error *err)
 {
     int r = pr_listing_stat(host, pid, ret_line);
-    if (r == -ENOENT || r == -ESRCH ||
-        (r == 0 && (ret_line->state == 'Z' || ret_line->state == 'X')))
+    if (r == -ENOENT || r == -ESRCH || (r == 0 && pr_stat_line_is_dead(ret_line)))
         return pr_error(err, ESRCH, "there is no process %d", (int)pid);
     if (r < 0)
         return pr_error(err, -r, "process %d: %s", (int)pid, strerror(-r));

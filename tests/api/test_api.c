@@ -223,6 +223,212 @@ static void a_process_alone(void **state)
     waitpid(pid, NULL, 0);
 }
 
+/* --- groups, names, the machine --------------------------------------------------------------- */
+
+static struct proctor_monitor *new_monitor(void)
+{
+    struct proctor_monitor *m = NULL;
+    assert_int_equal(proctor_monitor_new(&m, NULL), 0);
+    return m;
+}
+
+/* A child in the group of `leader`, or in one of its own. It is called `name` and burns so much. */
+static pid_t start_burner(pid_t leader, const char *name, double seconds)
+{
+    pid_t pid = fork_mortal();
+    if (pid == 0) {
+        setpgid(0, leader);
+        prctl(PR_SET_NAME, name);
+        burn(seconds);
+        for (;;)
+            pause();
+    }
+    setpgid(pid, leader);
+    return pid;
+}
+
+static double wall_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* All that a process has used, by its own clock. */
+static double cpu_of(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+    assert_int_equal(clock_gettime(clock, &t), 0);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* It has done its work when its clock stands still. */
+static void wait_until_idle(pid_t pid, double seconds)
+{
+    while (cpu_of(pid) < seconds)
+        usleep(10000);
+    usleep(50000);
+}
+
+static void a_group(void **state)
+{
+    (void)state;
+    struct proctor_error err = {0};
+    double cpu = 0, procs = 0;
+    struct proctor_monitor *m = new_monitor();
+    pid_t idle = start_burner(0, "idle", 0);
+    assert_int_equal(proctor_monitor_watch_group(m, idle, &err), 0);
+    set(m, "interval", "10ms");
+    double began = wall_now();
+    assert_int_equal(proctor_monitor_start(m, &err), 0);
+    usleep(50000);
+    pid_t busy = start_burner(idle, "busy", 0.2), other = start_burner(0, "other", 0.2);
+    wait_until_idle(busy, 0.2);
+    wait_until_idle(other, 0.2);
+    double truth = cpu_of(busy);
+    end(busy);
+    end(idle);
+    usleep(500000);
+    double watched = wall_now() - began;
+    assert_int_equal(proctor_monitor_stop(m, &err), 0);
+    assert_true(number_of(m, "duration") < watched - 0.3); /* it ended when the group was empty */
+    assert_int_equal(proctor_monitor_total(m, "cpu.time", &cpu), 0);
+    if (cpu < 0.95 * truth || cpu > 1.05 * truth + 0.01)
+        fail_msg("the group has used %g s and not %g s", cpu, truth);
+    assert_int_equal(proctor_monitor_peak(m, "procs", &procs), 0);
+    assert_true(procs == 2);
+    char target[64];
+    snprintf(target, sizeof target, "\"target\": \"group %d\"", (int)idle);
+    assert_non_null(strstr(proctor_monitor_summary_json(m), target));
+    assert_int_equal(proctor_monitor_watch_group(m, other, &err), -EBUSY);
+    proctor_monitor_free(m);
+    end(other);
+}
+
+static void no_such_group(void **state)
+{
+    (void)state;
+    struct proctor_error err = {0};
+    struct proctor_monitor *m = new_monitor();
+    static const pid_t none[] = {INT_MAX, 0, -1};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(proctor_monitor_watch_group(m, none[i], &err), -ESRCH);
+        assert_int_equal(err.code, ESRCH);
+        assert_non_null(strstr(err.message, "process group"));
+        assert_int_equal(proctor_monitor_watch_group(m, none[i], NULL), -ESRCH);
+    }
+    assert_int_equal(proctor_monitor_start(m, &err), -EINVAL); /* it watches nothing still */
+    proctor_monitor_free(m);
+}
+
+static void names(void **state)
+{
+    (void)state;
+    struct proctor_error err = {0};
+    char red[16], blue[16], rule[32];
+    double cpu = 0;
+    struct proctor_monitor *m = new_monitor();
+    snprintf(red, sizeof red, "red%d", (int)getpid());
+    snprintf(blue, sizeof blue, "blue%d", (int)getpid());
+    snprintf(rule, sizeof rule, "red=^%s$", red);
+    assert_int_equal(proctor_monitor_watch_match(m, "(", &err), -EINVAL);
+    assert_non_null(strstr(err.message, "'('"));
+    assert_int_equal(proctor_monitor_watch_match(m, rule, &err), 0);
+    assert_int_equal(proctor_monitor_watch_match(m, blue, &err), 0); /* another one */
+    set(m, "interval", "10ms");
+    assert_int_equal(proctor_monitor_start(m, &err), 0); /* nobody has these names */
+    usleep(50000);
+    pid_t a = start_burner(0, red, 0.2), b = start_burner(0, blue, 0.1);
+    wait_until_idle(a, 0.2);
+    wait_until_idle(b, 0.1);
+    double truth = cpu_of(a) + cpu_of(b);
+    end(a);
+    end(b);
+    usleep(50000);
+    assert_int_equal(proctor_monitor_stop(m, &err), 0);
+    assert_int_equal(proctor_monitor_total(m, "cpu.time", &cpu), 0);
+    /* Who is found under its first name counts from its second: a sample's worth. */
+    if (cpu < truth - 0.05 || cpu > truth + 0.02)
+        fail_msg("they have used %g s and not %g s", cpu, truth);
+    const char *json = proctor_monitor_summary_json(m);
+    const char *matches = strstr(json, "\"matches\": [");
+    assert_non_null(matches);
+    const char *first = strstr(matches, "\"name\": \"red\""), *second = strstr(matches, blue);
+    assert_true(first && second && first < second);
+    assert_non_null(strstr(first, "\"instances\": 1"));
+    assert_non_null(strstr(second, "\"instances\": 1"));
+    proctor_monitor_free(m);
+}
+
+static void two_rules_of_one_name(void **state)
+{
+    (void)state;
+    struct proctor_error err = {0};
+    struct proctor_monitor *m = new_monitor();
+    assert_int_equal(proctor_monitor_watch_match(m, "a=x", &err), 0);
+    assert_int_equal(proctor_monitor_watch_match(m, "a=y", &err), 0);
+    assert_int_equal(proctor_monitor_start(m, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "'a'"));
+    proctor_monitor_free(m);
+}
+
+/* Names inside of a tree: the last that was watched is the target. */
+static void names_in_a_tree(void **state)
+{
+    (void)state;
+    struct proctor_error err = {0};
+    struct proctor_monitor *m = monitor_of(getpid(), 0);
+    set(m, "match", "^inner$");
+    set(m, "interval", "10ms");
+    pid_t pid = start_burner(0, "inner", 0.1);
+    wait_until_idle(pid, 0.1);
+    assert_int_equal(proctor_monitor_collect(m, &err), 0);
+    assert_int_equal(proctor_monitor_stop(m, &err), 0);
+    assert_true(number_of(m, "instances") == 1);
+    proctor_monitor_free(m);
+    end(pid);
+}
+
+static double memory_total(void)
+{
+    double kb = 0;
+    FILE *f = fopen("/proc/meminfo", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "MemTotal: %lf", &kb), 1);
+    fclose(f);
+    return kb * 1024;
+}
+
+static void look_at_machine(const struct proctor_snapshot *s, void *data)
+{
+    double v, *total = data;
+    assert_int_equal(proctor_snapshot_value(s, "system.mem.total", total), 0);
+    assert_int_equal(proctor_snapshot_value(s, "cpu.time", &v), -ENODATA);
+}
+
+static void the_machine(void **state)
+{
+    (void)state;
+    struct proctor_error err = {0};
+    double seen = 0, cpu = 0, mine = cpu_now();
+    struct proctor_monitor *m = new_monitor();
+    assert_int_equal(proctor_monitor_watch_system(m, &err), 0);
+    assert_int_equal(proctor_monitor_on_sample(m, look_at_machine, &seen), 0);
+    assert_int_equal(proctor_monitor_collect(m, &err), 0);
+    burn(0.3);
+    mine = cpu_now() - mine;
+    assert_int_equal(proctor_monitor_stop(m, &err), 0);
+    assert_int_equal(proctor_monitor_total(m, "system.cpu.time", &cpu), 0);
+    assert_true(cpu >= mine - 0.05);
+    assert_true(seen == memory_total());
+    assert_int_equal(proctor_monitor_total(m, "cpu.time", &cpu), -ENODATA);
+    assert_int_equal(proctor_monitor_watch_system(m, &err), -EBUSY);
+    assert_non_null(strstr(proctor_monitor_summary_json(m), "\"target\": \"machine\""));
+    proctor_monitor_free(m);
+}
+
 /* --- when it ends, when it begins ------------------------------------------------------------- */
 
 /* Nobody has to stop it in time: what comes after the end is not in the record. */
@@ -448,6 +654,12 @@ int main(void)
         cmocka_unit_test(our_thread_is_not_in_the_measurement),
         cmocka_unit_test(children_count),
         cmocka_unit_test(a_process_alone),
+        cmocka_unit_test(a_group),
+        cmocka_unit_test(no_such_group),
+        cmocka_unit_test(names),
+        cmocka_unit_test(two_rules_of_one_name),
+        cmocka_unit_test(names_in_a_tree),
+        cmocka_unit_test(the_machine),
         cmocka_unit_test(duration_ends_the_record),
         cmocka_unit_test(duration_does_not_wait_for_a_sample),
         cmocka_unit_test(the_end_of_the_process_ends_the_record),
