@@ -18,10 +18,11 @@
 static void give_reason(struct pr_session *s, const struct pr_source *source,
                         const struct pr_entity *e, int code)
 {
+    const char *why = code == -EIO ? "it is not understood" : strerror(-code);
     for (int id = 0; id < METRIC_COUNT; id++)
         if ((pr_metrics[id].needs & source->gives) && !s->reason[id][0])
             snprintf(s->reason[id], sizeof s->reason[id], "%s of process %d (%.15s): %s",
-                     source->name, (int)e->pid, e->comm, strerror(-code));
+                     source->name, (int)e->pid, e->comm, why);
 }
 
 /* What depends on this reading is not known now. */

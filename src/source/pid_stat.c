@@ -29,6 +29,15 @@ static const struct {
     {NUM_THREADS, METRIC_THREADS, false, 1},
 };
 
+/* What we count is never below 0. */
+static bool all_count(const int64_t *field)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (field[rows[i].field] < 0)
+            return false;
+    return true;
+}
+
 /* Numbers of the fields FIRST to LAST; false where the text is not a stat file. */
 static bool split(struct pr_scan s, struct pr_stat_line *ret, int64_t *field)
 {
@@ -49,7 +58,7 @@ static bool split(struct pr_scan s, struct pr_stat_line *ret, int64_t *field)
             return false;
     ret->ppid = (pid_t)field[4];
     ret->start = (uint64_t)field[22];
-    return true;
+    return ret->pid == pid && ret->ppid == field[4] && ret->ppid >= 0 && all_count(field);
 }
 
 bool pr_stat_line_parse(const char *text, size_t len, struct pr_stat_line *ret)

@@ -44,7 +44,7 @@ static int read_stat_line(const struct pr_host *host, pid_t pid, struct pr_stat_
     ssize_t n = pr_fs_read(host->proc, path, text, sizeof text);
     if (n < 0)
         return (int)n;
-    return pr_stat_line_parse(text, (size_t)n, ret) ? 0 : -EIO;
+    return pr_stat_line_parse(text, (size_t)n, ret) && ret->pid == pid ? 0 : -EIO;
 }
 
 /* --- has anything been forked? ---------------------------------------------------------------- */
@@ -289,7 +289,8 @@ int pr_tree_new(const struct pr_tree_setting *setting, const struct pr_host *hos
         free(tree);
         return r == -ENOENT || r == -ESRCH
                    ? pr_error(err, ESRCH, "there is no process %d", (int)setting->root)
-                   : pr_error(err, -r, "process %d: %s", (int)setting->root, strerror(-r));
+                   : pr_error(err, -r, "process %d: %s", (int)setting->root,
+                              r == -EIO ? "its stat file is not understood" : strerror(-r));
     }
     pid_t group = thread_group(host, setting->root);
     if (group && group != setting->root) {
