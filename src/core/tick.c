@@ -25,6 +25,16 @@ static void give_reason(struct pr_session *s, const struct pr_source *source,
                      source->name, (int)e->pid, e->comm, why);
 }
 
+/* The kernel shows its own threads among the processes. */
+static void explain_kernel_thread(struct pr_session *s, const struct pr_entity *e)
+{
+    for (int id = 0; id < PROC_METRICS; id++)
+        if ((pr_metrics[id].needs & (READ_STATM | READ_STATUS | READ_SMAPS)) && !s->reason[id][0])
+            snprintf(s->reason[id], sizeof s->reason[id],
+                     "process %d (%.15s) is a kernel thread: it has no memory of its own",
+                     (int)e->pid, e->comm);
+}
+
 /* What depends on this reading is not known now. */
 static void blank_reading(struct pr_entity *e, enum pr_read gives)
 {
@@ -123,6 +133,8 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
         blank_gauges(e);
     e->no_mm = borrows_memory(s, e);
     s->children_ignored |= e->ignores_children;
+    if (e->kernel_thread)
+        explain_kernel_thread(s, e);
 }
 
 /* Readings that can wait go round in turn, as far as the budget allows. */

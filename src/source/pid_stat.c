@@ -12,6 +12,9 @@
 #define FIRST       4 /* the first numeric field: ppid */
 #define LAST        22
 #define NUM_THREADS 20
+#define FLAGS       9
+
+#define KERNEL_THREAD 0x00200000 /* PF_KTHREAD in include/linux/sched.h */
 
 enum { PER_TICK = -1 }; /* scale by the length of a clock tick */
 
@@ -72,6 +75,7 @@ static void take(const struct pr_tick *t, struct pr_entity *e, const struct pr_s
 {
     e->ppid = line->ppid;
     e->state = line->state;
+    e->kernel_thread = field[FLAGS] & KERNEL_THREAD;
     memcpy(e->comm, line->comm, sizeof e->comm);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double v = (double)field[rows[i].field];

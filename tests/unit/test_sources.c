@@ -161,6 +161,18 @@ static void test_stat_huge_numbers(void **state)
     assert_true(isfinite(e->reaped[METRIC_FAULTS_MINOR]));
 }
 
+static void test_stat_of_a_kernel_thread(void **state)
+{
+    (void)state;
+    tree_process(dir, (struct fake_process){.pid = 10});
+    assert_int_equal(read_one(SOURCE_pid_stat), 0);
+    assert_false(e->kernel_thread);
+    tree_write(dir, "proc/10/stat",
+               "10 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1010 0 0 0");
+    assert_int_equal(read_one(SOURCE_pid_stat), 0);
+    assert_true(e->kernel_thread);
+}
+
 /* A count below 0, a pid that is none, a start that is none: refused as a whole. */
 static void test_stat_impossible_numbers(void **state)
 {
@@ -433,6 +445,7 @@ int main(void)
         TEST(test_stat_empty_or_gone),
         TEST(test_stat_of_another_process_with_that_pid),
         TEST(test_stat_huge_numbers),
+        TEST(test_stat_of_a_kernel_thread),
         TEST(test_stat_impossible_numbers),
         TEST(test_nonsense_is_no_reading),
         TEST(test_statm),
