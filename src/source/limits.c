@@ -13,11 +13,13 @@
 #include "util/fs.h"
 #include "util/scan.h"
 
+#define NO_LIMIT 0x1p62 /* version 1 says "none" with the largest number of whole pages */
+
 /* A limit lower than the one so far takes its place. */
 static void lower(struct pr_limits *l, enum pr_limit which, double value, const char *file,
                   const char *path)
 {
-    if (!(value > 0) || value >= l->total[which])
+    if (!(value >= 0.001) || value >= l->total[which] || value >= NO_LIMIT)
         return;
     l->total[which] = value;
     snprintf(l->source[which], sizeof l->source[which], "%s%s%s", file, *path ? " of cgroup " : "",
@@ -137,12 +139,17 @@ static bool in_list(struct pr_scan list, const char *name)
     return false;
 }
 
+static bool is_octal(const char *p)
+{
+    return p[0] >= '0' && p[0] <= '3' && p[1] >= '0' && p[1] <= '7' && p[2] >= '0' && p[2] <= '7';
+}
+
 /* Blanks and the like stand as \\040 in mountinfo. */
 static void unescape(struct pr_scan s, char *ret, size_t size)
 {
     size_t n = 0;
     while (s.p < s.end && n + 1 < size) {
-        bool octal = s.end - s.p >= 4 && s.p[0] == '\\' && s.p[1] >= '0' && s.p[1] <= '3';
+        bool octal = s.end - s.p >= 4 && s.p[0] == '\\' && is_octal(s.p + 1);
         ret[n++] =
             octal ? (char)((s.p[1] - '0') << 6 | (s.p[2] - '0') << 3 | (s.p[3] - '0')) : *s.p;
         s.p += octal ? 4 : 1;
