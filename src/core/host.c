@@ -71,7 +71,8 @@ void pr_host_close(struct pr_host *h)
 
 int64_t pr_host_wall_of(const struct pr_host *h, uint64_t ticks)
 {
-    uint64_t hz = (uint64_t)h->ticks_per_second;
-    return h->boot_wall + (int64_t)(ticks / hz) * NS_PER_S +
+    const uint64_t hz = (uint64_t)h->ticks_per_second, most = INT64_MAX / NS_PER_S / 2;
+    uint64_t seconds = ticks / hz < most ? ticks / hz : most; /* a damaged file may say anything */
+    return h->boot_wall + (int64_t)seconds * NS_PER_S +
            (int64_t)(ticks % hz * (uint64_t)NS_PER_S / hz);
 }
