@@ -4,15 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "util/clock.h"
 #include "util/fs.h"
+#include "util/scan.h"
 
 static int open_dir(int at, const char *path)
 {
@@ -67,6 +70,35 @@ void pr_host_close(struct pr_host *h)
     if (h->proc >= 0)
         close(h->proc);
     h->root = h->proc = -1;
+}
+
+/* The line of our own mountinfo that is about this file system has hidepid among its options. */
+static bool hides(const char *mountinfo, size_t len, dev_t device)
+{
+    char number[32];
+    struct pr_scan s = pr_scan_of(mountinfo, len), line, word;
+    snprintf(number, sizeof number, "%u:%u", major(device), minor(device));
+    while (pr_scan_line(&s, &line)) {
+        struct pr_scan rest = line;
+        for (int i = 0; i < 3; i++)
+            pr_scan_word(&rest, &word);
+        if (pr_scan_equals(word, number))
+            return memmem(line.p, (size_t)(line.end - line.p), "hidepid=", 8);
+    }
+    return false;
+}
+
+const char *pr_host_hidden(const struct pr_host *h)
+{
+    char *text = NULL;
+    size_t len;
+    struct stat st;
+    bool hidden = fstat(h->proc, &st) == 0 &&
+                  pr_fs_slurp(AT_FDCWD, "/proc/self/mountinfo", &text, &len) == 0 &&
+                  hides(text, len, st.st_dev);
+    free(text);
+    return hidden ? "; it may be hidden: /proc is mounted with hidepid, its owner and root see it"
+                  : "";
 }
 
 int64_t pr_host_wall_of(const struct pr_host *h, uint64_t ticks)

@@ -288,9 +288,11 @@ int pr_tree_new(const struct pr_tree_setting *setting, const struct pr_host *hos
     if (r < 0) {
         free(tree);
         return r == -ENOENT || r == -ESRCH
-                   ? pr_error(err, ESRCH, "there is no process %d", (int)setting->root)
-                   : pr_error(err, -r, "process %d: %s", (int)setting->root,
-                              r == -EIO ? "its stat file is not understood" : strerror(-r));
+                   ? pr_error(err, ESRCH, "there is no process %d%s", (int)setting->root,
+                              pr_host_hidden(host))
+                   : pr_error(err, -r, "process %d: %s%s", (int)setting->root,
+                              r == -EIO ? "its stat file is not understood" : strerror(-r),
+                              pr_host_hidden(host));
     }
     pid_t group = thread_group(host, setting->root);
     if (group && group != setting->root) {
