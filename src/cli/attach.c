@@ -150,9 +150,9 @@ int pr_main_attach(int argc, char **argv)
     if (!argv[first])
         pr_complain("attach: a PID is missing: proctor attach [OPTIONS] PID");
     else if (argv[first + 1])
-        pr_complain("attach: '%s' is too much: it takes one PID", argv[first + 1]);
+        pr_complain("attach: '%.80s' is too much: it takes one PID", argv[first + 1]);
     else if (!parse_pid(argv[first], &a.pid))
-        pr_complain("attach: '%s' is not a process id; `pgrep -f` finds one", argv[first]);
+        pr_complain("attach: '%.80s' is not a process id; `pgrep -f` finds one", argv[first]);
     else
         status = record(&a);
     proctor_monitor_free(a.monitor);

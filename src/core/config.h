@@ -17,6 +17,8 @@ enum pr_option_id {
 
 enum pr_command_bit { CMD_RUN = 1, CMD_ATTACH = 2, CMD_SYSTEM = 4, CMD_METRICS = 8 };
 enum pr_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_VARIABLE, ORIGIN_OPTION };
+#define LABEL_KEY_MAX 255 /* bytes */
+
 enum pr_option_type {
     TYPE_FLAG,
     TYPE_DURATION,

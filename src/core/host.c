@@ -46,12 +46,12 @@ int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err)
     *h = (struct pr_host){.proc = -1, .foreign = strcmp(root, "/") != 0};
     h->root = open_dir(AT_FDCWD, root);
     if (h->root < 0)
-        return pr_error(err, -h->root, "root '%s': %s", root, strerror(-h->root));
+        return pr_error(err, -h->root, "root '%.150s': %s", root, strerror(-h->root));
     h->proc = open_dir(h->root, "proc");
     if (h->proc < 0) {
         int code = -h->proc;
         pr_host_close(h);
-        return pr_error(err, code, "root '%s' has no proc directory: %s", root, strerror(code));
+        return pr_error(err, code, "root '%.150s' has no proc directory: %s", root, strerror(code));
     }
     h->held = fstatfs(h->proc, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
     h->foreign |= !shows_us(h->proc);
