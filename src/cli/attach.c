@@ -97,17 +97,17 @@ static bool check(struct attach *a, char **operands)
     const char *pid = operands[0];
     int named = (pid != NULL) + (c->group != NULL) + (c->cgroup != NULL);
     if (pid && operands[1])
-        pr_complain("attach: '%s' is too much: it takes one PID", operands[1]);
+        pr_complain("attach: '%.80s' is too much: it takes one PID", operands[1]);
     else if (named > 1)
         complain_of_two(c, pid);
     else if (!named && !c->match.count)
         pr_complain("attach: a PID is missing: proctor attach [OPTIONS] PID, or --group, --cgroup "
                     "or --match");
     else if (pid && !parse_pid(pid, &a->pid))
-        pr_complain("attach: '%s' is not a process id; `pgrep -f` finds one", pid);
+        pr_complain("attach: '%.80s' is not a process id; `pgrep -f` finds one", pid);
     else if (c->group && !parse_pid(c->group, &a->pid))
         pr_complain(
-            "attach: --group: '%s' is not the number of a process group; `ps -eo pgid,comm` "
+            "attach: --group: '%.80s' is not the number of a process group; `ps -eo pgid,comm` "
             "lists them",
             c->group);
     else if (c->no_children && !pid)

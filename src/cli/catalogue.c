@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "util/json.h"
+#include "util/text.h"
 
 static void print_json(void)
 {
@@ -76,6 +77,15 @@ int pr_main_metrics(int argc, char **argv)
     return status;
 }
 
+/* It may come from anywhere, and goes to a terminal. */
+static void print_safe(const char *text, int width)
+{
+    struct pr_buf safe = {0};
+    pr_text_safe(&safe, text);
+    printf("%-*s", width, pr_buf_text(&safe));
+    pr_buf_done(&safe);
+}
+
 int pr_main_config(int argc, char **argv)
 {
     struct pr_config c;
@@ -90,15 +100,19 @@ int pr_main_config(int argc, char **argv)
     bool good = pr_config_environment(&c, CMD_RUN | CMD_ATTACH | CMD_SYSTEM, &err) == 0;
     if (!good)
         pr_complain("config: %s", err.message);
-    if (pr_config_path(path, sizeof path))
-        printf("# config file: %s%s\n", path, access(path, F_OK) < 0 ? " (not there)" : "");
+    if (pr_config_path(path, sizeof path)) {
+        printf("# config file: ");
+        print_safe(path, 0);
+        puts(access(path, F_OK) < 0 ? " (not there)" : "");
+    }
     for (int id = 0; id < OPTION_COUNT; id++) {
         const struct pr_option *o = &pr_options[id];
         if (!(o->commands & (CMD_RUN | CMD_ATTACH | CMD_SYSTEM)))
             continue;
         const char *value = c.text[id] ? c.text[id] : o->type == TYPE_FLAG ? "false" : "";
-        printf("%-16s = %-12s # %s\n", o->name, value,
-               pr_origin_name((enum pr_origin)c.origin[id]));
+        printf("%-16s = ", o->name);
+        print_safe(value, 12);
+        printf(" # %s\n", pr_origin_name((enum pr_origin)c.origin[id]));
     }
     pr_config_done(&c);
     return good ? 0 : EXIT_USAGE;

@@ -34,10 +34,10 @@ int main(int argc, char **argv)
     const struct pr_command *command = pr_command_find(name);
     if (!command) {
         if (*name == '-')
-            pr_complain("there is no option '%s' before the command; `proctor --help` has more",
+            pr_complain("there is no option '%.80s' before the command; `proctor --help` has more",
                         name);
         else if (*name)
-            pr_complain("there is no command '%s'; `proctor --help` lists them", name);
+            pr_complain("there is no command '%.80s'; `proctor --help` lists them", name);
         else
             pr_complain("a command is missing; `proctor --help` lists them");
         return EXIT_USAGE;

@@ -2,6 +2,7 @@
 /* Command lines against the option table, and --help out of it. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -118,6 +119,26 @@ static int parse_words(struct line *l)
     return 1;
 }
 
+/* A variable that looks like one of ours and is none: misspelt, most likely. Nobody is kept from
+ * working by it, but it is said. */
+static void look_for_unknown_variables(const char *command)
+{
+    char name[64];
+    for (char **entry = environ; *entry; entry++) {
+        size_t n = strcspn(*entry, "=");
+        bool known =
+            strncmp(*entry, "PROCTOR_", 8) != 0 || strncmp(*entry, "PROCTOR_HOME=", 13) == 0;
+        for (int id = 0; id < OPTION_COUNT && !known; id++) {
+            pr_option_variable(&pr_options[id], name, sizeof name);
+            known = strlen(name) == n && strncmp(*entry, name, n) == 0;
+        }
+        if (!known)
+            pr_complain("%s: the variable '%.80s' sets nothing; `proctor config` lists what can be "
+                        "set",
+                        command, *entry);
+    }
+}
+
 int pr_cli_parse(const struct pr_command *command, int argc, char **argv, struct pr_config *c,
                  bool *ret_help)
 {
@@ -132,6 +153,8 @@ int pr_cli_parse(const struct pr_command *command, int argc, char **argv, struct
         pr_complain("%s: %s", command->name, err.message);
         return -1;
     }
+    if (first > 0 && (command->bit & (CMD_RUN | CMD_ATTACH | CMD_SYSTEM)))
+        look_for_unknown_variables(command->name);
     return first;
 }
 

@@ -124,6 +124,8 @@ int pr_outside_check_root(const struct pr_host *host, pid_t pid, struct proctor_
     ssize_t n = pr_fs_read(host->proc, path, text, sizeof text);
     if (n > 0 && pr_stat_line_parse(text, (size_t)n, &line) && line.ppid == getpid())
         return 0;
+    if (n < 0 && n != -ENOENT && n != -ESRCH)
+        return pr_error(err, (int)-n, "cannot read /proc/%s: %s", path, strerror((int)-n));
     return pr_error(err, EINVAL,
                     "/proc under the root is not of this pid namespace and does not show what is "
                     "started here; mount one that is, or use attach");

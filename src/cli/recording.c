@@ -2,6 +2,7 @@
 /* What run and attach have in common: how a recording begins, and what is written at its end. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "util/clock.h"
 #include "util/fs.h"
 #include "util/output.h"
+#include "util/text.h"
 
 static void say(const char *text, void *data)
 {
@@ -51,14 +53,24 @@ struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv
     return NULL;
 }
 
-/* Beside the file, so that it can be renamed over it. */
+/* Beside the file, so that it can be renamed over it; by its name, or where that would become too
+ * long, by ours. */
+static void name_temporary(struct pr_summary_file *f)
+{
+    uint32_t random = 0;
+    const char *slash = strrchr(f->path, '/'), *name = slash ? slash + 1 : f->path;
+    int folder = (int)(name - f->path);
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+        random = (uint32_t)pr_clock_boot();
+    if (strlen(name) + strlen(".01234567.tmp") > NAME_MAX && strlen(name) <= NAME_MAX)
+        name = "proctor-summary";
+    snprintf(f->temporary, sizeof f->temporary, "%.*s%s.%08x.tmp", folder, f->path, name, random);
+}
+
 static int open_temporary(struct pr_summary_file *f)
 {
     for (int tries = 0; tries < 10; tries++) {
-        uint32_t random = 0;
-        if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
-            random = (uint32_t)pr_clock_boot();
-        snprintf(f->temporary, sizeof f->temporary, "%s.%08x.tmp", f->path, random);
+        name_temporary(f);
         int fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0 || errno != EEXIST)
             return fd < 0 ? -errno : fd;
@@ -71,7 +83,8 @@ int pr_summary_file_open(struct pr_summary_file *f, const char *path, struct pro
     *f = (struct pr_summary_file){.fd = -1, .wanted = path != NULL};
     if (!path)
         return 0;
-    snprintf(f->path, sizeof f->path, "%s", path);
+    if (snprintf(f->path, sizeof f->path, "%s", path) >= (int)sizeof f->path)
+        return pr_error(err, ENAMETOOLONG, "--summary: %s: '%s'", strerror(ENAMETOOLONG), path);
     f->fd = pr_output_is_plain(path) ? open_temporary(f) : pr_output_open(path);
     if (f->fd < 0 && f->fd != -ENXIO) /* a fifo may find its reader until the end */
         return pr_error(err, -f->fd, "--summary: %s: '%s'", strerror(-f->fd), path);
@@ -102,7 +115,7 @@ static void write_file(struct proctor_monitor *m, struct pr_summary_file *f)
         unlink(f->temporary);
     if (r < 0)
         pr_event_problem(&m->session.events, m->session.stats.seconds,
-                         "%s: the summary cannot be written: %s", f->path,
+                         "%s: the summary cannot be written: %s", pr_text_tail(f->path, 100),
                          r == -ENXIO ? "nobody reads this fifo" : strerror(-r));
     f->fd = -1;
 }
@@ -143,7 +156,8 @@ static void list_absent(struct proctor_monitor *m)
             pr_buf_printf(&keys, "%s%s", keys.len ? ", " : "", pr_metrics[other].key);
         }
         if (keys.len)
-            pr_complain("absent: %s: %s", pr_buf_text(&keys), reason);
+            pr_complain("absent: %.800s%s: %s", pr_buf_text(&keys), keys.len > 800 ? "..." : "",
+                        reason);
         pr_buf_done(&keys);
     }
 }

@@ -263,7 +263,7 @@ static int exec_failed(struct run *r, int code)
 {
     pr_summary_file_cancel(&r->summary);
     pr_session_call_off(&r->monitor->session);
-    pr_complain("run: cannot start '%s': %s", r->spawn.argv[0],
+    pr_complain("run: cannot start '%.300s': %s", r->spawn.argv[0],
                 exec_reason(r->spawn.argv[0], code));
     return code == ENOENT || code == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }

@@ -12,6 +12,7 @@
 #include "core/select.h"
 #include "util/fs.h"
 #include "util/scan.h"
+#include "util/text.h"
 #include "util/units.h"
 
 const struct pr_option pr_options[OPTION_COUNT] = {
@@ -65,7 +66,8 @@ static int set_flag(bool *ret, const char *value, const char *what, struct proct
 {
     static const char *const yes = "true yes on 1", *const no = "false no off 0";
     if (!word_in(yes, value) && !word_in(no, value))
-        return pr_error(err, EINVAL, "%s: '%.80s' is neither true nor false", what, value);
+        return pr_error(err, EINVAL, "%s: '%.40s' is neither true nor false; write true or false",
+                        what, value);
     *ret = word_in(yes, value);
     return 0;
 }
@@ -85,16 +87,16 @@ static int set_number(const struct pr_option *o, double *ret, const char *value,
     };
     double v;
     if (!readers[o->type].parse(value, &v) || (o->type == TYPE_COUNT && v != floor(v)))
-        return pr_error(err, EINVAL, "%s: '%.80s' is not %s; write it as %s", what, value,
+        return pr_error(err, EINVAL, "%s: '%.40s' is not %s; write it as %s", what, value,
                         readers[o->type].noun, readers[o->type].example);
     if (v < o->min)
-        return pr_error(err, EINVAL, "%s: '%.80s' is too small; the least is %s", what, value,
+        return pr_error(err, EINVAL, "%s: '%.40s' is too small; the least is %s", what, value,
                         o->min_text);
     /* Nobody means more than this, and clocks in nanoseconds would overflow. */
     if (o->type == TYPE_DURATION && v > 3e8)
-        return pr_error(err, EINVAL, "%s: '%.80s' is more than nine years", what, value);
+        return pr_error(err, EINVAL, "%s: '%.40s' is too long; the most is 9 years", what, value);
     if (o->type == TYPE_COUNT && v > 1e6)
-        return pr_error(err, EINVAL, "%s: '%.80s' is too large; the most is 1000000", what, value);
+        return pr_error(err, EINVAL, "%s: '%.40s' is too large; the most is 1000000", what, value);
     *ret = v;
     return 0;
 }
@@ -124,6 +126,9 @@ static int check_text(const struct pr_option *o, const char *value, const char *
         return pr_error(err, EINVAL, "%s: '%.80s' is not KEY=VALUE", what, value);
     if (o->type == TYPE_MATCH)
         return pr_match_parse(value, what, NULL, NULL, err);
+    if (o->type == TYPE_LABELS && equals - value > LABEL_KEY_MAX)
+        return pr_error(err, EINVAL, "%s: '%.40s...' has a key of more than %d bytes; shorten it",
+                        what, value, LABEL_KEY_MAX);
     return o->type == TYPE_KEYS ? pr_select_check(value, what, err) : 0;
 }
 
@@ -294,7 +299,7 @@ static int apply_line(struct pr_config *c, unsigned command, char *line, char *e
     if (!equals)
         return pr_error(err, EINVAL, "%s: '%.60s' is not NAME = VALUE", what, line);
     char *value = unquoted(trimmed(equals + 1, line + strlen(line)));
-    char *name = trimmed(line, equals), named[160];
+    char *name = trimmed(line, equals), named[200];
     enum pr_option_id id = pr_option_find(name);
     if (id == OPTION_COUNT)
         return pr_error(err, EINVAL,
@@ -302,19 +307,20 @@ static int apply_line(struct pr_config *c, unsigned command, char *line, char *e
                         name);
     if (!(pr_options[id].commands & command))
         return 0;
-    snprintf(named, sizeof named, "%.100s: %s", what, name);
+    snprintf(named, sizeof named, "%.140s: %s", what, name);
     return pr_config_set(c, id, value, ORIGIN_FILE, named, err);
 }
 
 int pr_config_text(struct pr_config *c, unsigned command, char *text, size_t len, const char *path,
                    struct proctor_error *err)
 {
-    char what[4200];
+    char what[160];
     int r = 0, number = 0;
     for (char *line = text; r == 0 && line < text + len;) {
         char *end = memchr(line, '\n', (size_t)(text + len - line));
         end = end ? end : text + len;
-        snprintf(what, sizeof what, "%s:%d", path, ++number);
+        const char *tail = pr_text_tail(path, 120); /* the message has to say more than that */
+        snprintf(what, sizeof what, "%s%s:%d", tail > path ? "..." : "", tail, ++number);
         r = apply_line(c, command, line, end, what, err);
         line = end + 1;
     }

@@ -23,6 +23,8 @@ enum pr_command_bit {
     CMD_DOCTOR = 16
 };
 enum pr_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_VARIABLE, ORIGIN_OPTION };
+#define LABEL_KEY_MAX 255 /* bytes */
+
 enum pr_option_type {
     TYPE_FLAG,
     TYPE_DURATION,

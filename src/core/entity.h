@@ -40,6 +40,7 @@ struct pr_entity {
     bool born_inside;   /* started while we recorded: all it used counts */
     bool first;         /* not yet through a whole tick */
     bool no_mm, own_mm; /* shares its parent's memory (vfork); is known not to */
+    bool kernel_thread; /* it has no memory of its own, ever */
     int fd[SOURCE_COUNT];  /* held descriptors, -1 where none */
     bool ignores_children; /* SIGCHLD: the kernel reaps in its place, and keeps no account */
     int64_t signals_at;    /* boot time of the last look at that, where status is not read anyway */

@@ -4,15 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "util/clock.h"
 #include "util/fs.h"
+#include "util/scan.h"
 
 static int open_dir(int at, const char *path)
 {
@@ -43,12 +46,12 @@ int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err)
     *h = (struct pr_host){.proc = -1, .foreign = strcmp(root, "/") != 0};
     h->root = open_dir(AT_FDCWD, root);
     if (h->root < 0)
-        return pr_error(err, -h->root, "root '%s': %s", root, strerror(-h->root));
+        return pr_error(err, -h->root, "root '%.150s': %s", root, strerror(-h->root));
     h->proc = open_dir(h->root, "proc");
     if (h->proc < 0) {
         int code = -h->proc;
         pr_host_close(h);
-        return pr_error(err, code, "root '%s' has no proc directory: %s", root, strerror(code));
+        return pr_error(err, code, "root '%.150s' has no proc directory: %s", root, strerror(code));
     }
     h->held = fstatfs(h->proc, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
     h->foreign |= !shows_us(h->proc);
@@ -69,9 +72,39 @@ void pr_host_close(struct pr_host *h)
     h->root = h->proc = -1;
 }
 
+/* The line of our own mountinfo that is about this file system has hidepid among its options. */
+static bool hides(const char *mountinfo, size_t len, dev_t device)
+{
+    char number[32];
+    struct pr_scan s = pr_scan_of(mountinfo, len), line, word;
+    snprintf(number, sizeof number, "%u:%u", major(device), minor(device));
+    while (pr_scan_line(&s, &line)) {
+        struct pr_scan rest = line;
+        for (int i = 0; i < 3; i++)
+            pr_scan_word(&rest, &word);
+        if (pr_scan_equals(word, number))
+            return memmem(line.p, (size_t)(line.end - line.p), "hidepid=", 8);
+    }
+    return false;
+}
+
+const char *pr_host_hidden(const struct pr_host *h)
+{
+    char *text = NULL;
+    size_t len;
+    struct stat st;
+    bool hidden = fstat(h->proc, &st) == 0 &&
+                  pr_fs_slurp(AT_FDCWD, "/proc/self/mountinfo", &text, &len) == 0 &&
+                  hides(text, len, st.st_dev);
+    free(text);
+    return hidden ? "; it may be hidden: /proc is mounted with hidepid, its owner and root see it"
+                  : "";
+}
+
 int64_t pr_host_wall_of(const struct pr_host *h, uint64_t ticks)
 {
-    uint64_t hz = (uint64_t)h->ticks_per_second;
-    return h->boot_wall + (int64_t)(ticks / hz) * NS_PER_S +
+    const uint64_t hz = (uint64_t)h->ticks_per_second, most = INT64_MAX / NS_PER_S / 2;
+    uint64_t seconds = ticks / hz < most ? ticks / hz : most; /* a damaged file may say anything */
+    return h->boot_wall + (int64_t)seconds * NS_PER_S +
            (int64_t)(ticks % hz * (uint64_t)NS_PER_S / hz);
 }

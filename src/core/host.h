@@ -26,5 +26,7 @@ struct pr_host {
 /* Opens root ("/" or a directory with proc and sys in it). */
 int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err);
 void pr_host_close(struct pr_host *h);
+/* Words to put behind "there is no process N": it may be hidden from us. Else "". */
+const char *pr_host_hidden(const struct pr_host *h);
 /* Wall time, ns, of a start time in ticks since boot. */
 int64_t pr_host_wall_of(const struct pr_host *h, uint64_t ticks);

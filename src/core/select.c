@@ -19,7 +19,7 @@ int pr_select_check(const char *key, const char *what, struct proctor_error *err
     for (int i = 0; i < METRIC_COUNT; i++)
         if (matches(key, strlen(key), pr_metrics[i].key))
             return 0;
-    return pr_error(err, EINVAL, "%s: '%.80s' is no metric; `proctor metrics` lists them", what,
+    return pr_error(err, EINVAL, "%s: '%.40s' is no metric; `proctor metrics` lists them", what,
                     key);
 }
 

@@ -54,8 +54,7 @@ int pr_source_read(const struct pr_tick *t, struct pr_entity *e, enum pr_source_
     ssize_t n = pr_source_text(t, e, id);
     if (n < 0)
         return (int)n;
-    s->parse(t, e, t->text, (size_t)n);
-    return 0;
+    return s->parse(t, e, t->text, (size_t)n) ? 0 : -EIO;
 }
 
 void pr_source_release(struct pr_host *host, struct pr_entity *e)

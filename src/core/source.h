@@ -19,8 +19,8 @@ struct pr_source {
     enum pr_read gives;
     const char *file; /* below /proc/PID; NULL where `read` does it all */
     bool can_wait;    /* expensive: read in turn, as far as the budget goes */
-    /* Takes the text of the file into e->value. */
-    void (*parse)(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len);
+    /* Takes the text of the file into e->value; false where it is not understood. */
+    bool (*parse)(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len);
     /* Instead of file and parse: fills e->value. 0 or -errno. */
     int (*read)(const struct pr_tick *t, struct pr_entity *e);
 };
@@ -30,7 +30,7 @@ extern const struct pr_source *const pr_sources[SOURCE_COUNT];
 /* Reads the file of a source into t->text: through the held descriptor, else by path. Length or
  * -errno; -ESRCH and -ENOENT mean that the process is gone. */
 ssize_t pr_source_text(const struct pr_tick *t, struct pr_entity *e, enum pr_source_id id);
-/* Reads one source of one process. 0 or -errno. */
+/* Reads one source of one process. 0 or -errno; -EIO: it is not understood. */
 int pr_source_read(const struct pr_tick *t, struct pr_entity *e, enum pr_source_id id);
 /* Gives back what e holds. */
 void pr_source_release(struct pr_host *host, struct pr_entity *e);

@@ -18,10 +18,21 @@
 static void give_reason(struct pr_session *s, const struct pr_source *source,
                         const struct pr_entity *e, int code)
 {
+    const char *why = code == -EIO ? "it is not understood" : strerror(-code);
     for (int id = 0; id < METRIC_COUNT; id++)
         if ((pr_metrics[id].needs & source->gives) && !s->reason[id][0])
             snprintf(s->reason[id], sizeof s->reason[id], "%s of process %d (%.15s): %s",
-                     source->name, (int)e->pid, e->comm, strerror(-code));
+                     source->name, (int)e->pid, e->comm, why);
+}
+
+/* The kernel shows its own threads among the processes. */
+static void explain_kernel_thread(struct pr_session *s, const struct pr_entity *e)
+{
+    for (int id = 0; id < PROC_METRICS; id++)
+        if ((pr_metrics[id].needs & (READ_STATM | READ_STATUS | READ_SMAPS)) && !s->reason[id][0])
+            snprintf(s->reason[id], sizeof s->reason[id],
+                     "process %d (%.15s) is a kernel thread: it has no memory of its own",
+                     (int)e->pid, e->comm);
 }
 
 /* What depends on this reading is not known now. */
@@ -122,6 +133,8 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
         blank_gauges(e);
     e->no_mm = borrows_memory(s, e);
     s->children_ignored |= e->ignores_children;
+    if (e->kernel_thread)
+        explain_kernel_thread(s, e);
 }
 
 /* It is not of the job: what counts is what it had used when it left. Its files still say whether

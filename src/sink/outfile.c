@@ -2,12 +2,14 @@
 #include "sink/outfile.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "util/fs.h"
 #include "util/output.h"
+#include "util/text.h"
 
 #define KEEP_BACK (1024 * 1024) /* bytes kept while the disk is full */
 
@@ -16,7 +18,11 @@ int pr_outfile_open(struct pr_outfile *f, char *path, const char *option, struct
 {
     int fd = path ? pr_output_open(path) : -ENOMEM;
     *f = (struct pr_outfile){.fd = fd, .path = path, .events = events, .unread = fd == -ENXIO};
-    f->name = path && strcmp(path, "-") == 0 ? "standard output" : path;
+    const char *name = !path                    ? ""
+                       : strcmp(path, "-") == 0 ? "standard output"
+                                                : path,
+               *tail = pr_text_tail(name, 100); /* an event has room for more than its path */
+    snprintf(f->name, sizeof f->name, "%s%s", tail > name ? "..." : "", tail);
     if (fd >= 0 || f->unread)
         return 0;
     pr_error(err, -fd, "%s: %s: '%s'", option, strerror(-fd), path ? path : "");

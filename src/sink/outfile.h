@@ -11,7 +11,7 @@ struct pr_outfile {
     struct pr_buf out; /* rows are added here; what is not written yet */
     int fd;
     char *path;
-    const char *name; /* for people */
+    char name[112]; /* for people */
     struct pr_events *events;
     size_t row; /* where the newest row begins */
     double at;  /* elapsed at the newest row */

@@ -12,10 +12,10 @@ const struct pr_scan_row pr_io_rows[IO_ROWS] = {
     {"write_bytes:", METRIC_IO_WRITE, 1},
 };
 
-static void parse(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
+static bool parse(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
 {
     (void)t;
-    pr_scan_keyed(text, len, pr_io_rows, IO_ROWS, e->value);
+    return pr_scan_keyed(text, len, pr_io_rows, IO_ROWS, e->value);
 }
 
 const struct pr_source pr_source_pid_io = {

@@ -33,17 +33,16 @@ static int read_smaps(const struct pr_tick *t, struct pr_entity *e)
         drop_held(t, e);
         n = pr_source_text(t, e, SOURCE_pid_smaps);
     }
-    e->pss_at = 0;
+    if (n >= 0 && !pr_scan_keyed(t->text, (size_t)n, rows, sizeof rows / sizeof *rows, e->value))
+        n = -EIO;
+    e->pss_at = n < 0 ? 0 : t->now;
+    if (n >= 0)
+        return 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (n < 0 && rows[i].metric != METRIC_MEM_SWAP) /* status knows that one too */
+        if (rows[i].metric != METRIC_MEM_SWAP) /* status knows that one too */
             e->value[rows[i].metric] = NAN;
-    if (n < 0) {
-        drop_held(t, e);
-        return (int)n;
-    }
-    pr_scan_keyed(t->text, (size_t)n, rows, sizeof rows / sizeof *rows, e->value);
-    e->pss_at = t->now;
-    return 0;
+    drop_held(t, e);
+    return (int)n;
 }
 
 const struct pr_source pr_source_pid_smaps = {.name = "smaps_rollup",

@@ -12,6 +12,9 @@
 #define FIRST       4 /* the first numeric field: ppid */
 #define LAST        22
 #define NUM_THREADS 20
+#define FLAGS       9
+
+#define KERNEL_THREAD 0x00200000 /* PF_KTHREAD in include/linux/sched.h */
 
 enum { PER_TICK = -1 }; /* scale by the length of a clock tick */
 
@@ -28,6 +31,15 @@ static const struct {
     {16, METRIC_CPU_USER, true, PER_TICK},   {17, METRIC_CPU_SYSTEM, true, PER_TICK},
     {NUM_THREADS, METRIC_THREADS, false, 1},
 };
+
+/* What we count is never below 0. */
+static bool all_count(const int64_t *field)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (field[rows[i].field] < 0)
+            return false;
+    return true;
+}
 
 /* Numbers of the fields FIRST to LAST; false where the text is not a stat file. */
 static bool split(struct pr_scan s, struct pr_stat_line *ret, int64_t *field)
@@ -51,7 +63,7 @@ static bool split(struct pr_scan s, struct pr_stat_line *ret, int64_t *field)
     ret->pgrp = (pid_t)field[5];
     ret->threads = (int)field[NUM_THREADS];
     ret->start = (uint64_t)field[22];
-    return true;
+    return ret->pid == pid && ret->ppid == field[4] && ret->ppid >= 0 && all_count(field);
 }
 
 bool pr_stat_line_parse(const char *text, size_t len, struct pr_stat_line *ret)
@@ -66,6 +78,7 @@ static void take(const struct pr_tick *t, struct pr_entity *e, const struct pr_s
     e->ppid = line->ppid;
     e->pgrp = line->pgrp;
     e->state = line->state;
+    e->kernel_thread = field[FLAGS] & KERNEL_THREAD;
     memcpy(e->comm, line->comm, sizeof e->comm);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double v = (double)field[rows[i].field];

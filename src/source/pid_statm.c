@@ -5,17 +5,18 @@
 #include "core/source.h"
 #include "util/scan.h"
 
-static void parse(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
+static bool parse(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
 {
     struct pr_scan s = pr_scan_of(text, len);
     uint64_t size, resident;
     if (!pr_scan_u64(&s, &size) || !pr_scan_u64(&s, &resident))
-        return;
+        return false;
     /* Without address space there is nothing to see: the first thread has ended, or all are about
      * to. */
     bool any = size || resident;
     e->value[METRIC_MEM_VMS] = any ? (double)size * (double)t->host->page_size : NAN;
     e->value[METRIC_MEM_RSS] = any ? (double)resident * (double)t->host->page_size : NAN;
+    return true;
 }
 
 const struct pr_source pr_source_pid_statm = {

@@ -26,14 +26,15 @@ static bool ignores_children(const char *text, size_t len)
     return digit >> (SIGCHLD - 1) % 4 & 1;
 }
 
-static void parse(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
+static bool parse(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
 {
     (void)t;
     e->ignores_children |= ignores_children(text, len);
     double swap = e->value[METRIC_MEM_SWAP];
-    pr_scan_keyed(text, len, rows, sizeof rows / sizeof *rows, e->value);
+    bool good = pr_scan_keyed(text, len, rows, sizeof rows / sizeof *rows, e->value);
     if (e->pss_at) /* smaps_rollup has the better figure: it knows of swapped shared memory */
         e->value[METRIC_MEM_SWAP] = swap;
+    return good;
 }
 
 const struct pr_source pr_source_pid_status = {

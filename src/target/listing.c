@@ -25,7 +25,7 @@ int pr_listing_stat(const struct pr_host *host, pid_t pid, struct pr_stat_line *
     ssize_t n = pr_fs_read(host->proc, path, text, sizeof text);
     if (n < 0)
         return (int)n;
-    return pr_stat_line_parse(text, (size_t)n, ret) ? 0 : -EIO;
+    return pr_stat_line_parse(text, (size_t)n, ret) && ret->pid == pid ? 0 : -EIO;
 }
 
 void pr_listing_open(struct pr_listing *l, const struct pr_host *host, bool again)

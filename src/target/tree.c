@@ -131,9 +131,11 @@ static int check_root(const struct pr_host *host, pid_t pid, struct pr_stat_line
 {
     int r = pr_listing_stat(host, pid, ret_line);
     if (r == -ENOENT || r == -ESRCH || (r == 0 && pr_stat_line_is_dead(ret_line)))
-        return pr_error(err, ESRCH, "there is no process %d", (int)pid);
+        return pr_error(err, ESRCH, "there is no process %d%s", (int)pid, pr_host_hidden(host));
     if (r < 0)
-        return pr_error(err, -r, "process %d: %s", (int)pid, strerror(-r));
+        return pr_error(err, -r, "process %d: %s%s", (int)pid,
+                        r == -EIO ? "its stat file is not understood" : strerror(-r),
+                        pr_host_hidden(host));
     pid_t group = thread_group(host, pid);
     if (group && group != pid)
         return pr_error(err, ESRCH, "%d is a thread of process %d", (int)pid, (int)group);

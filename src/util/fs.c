@@ -11,9 +11,12 @@
 
 #include "util/buf.h"
 
+#define SLURP_MOST (64 * 1024 * 1024) /* more than this is not a file that we want */
+
 int pr_fs_open(int dirfd, const char *path)
 {
-    int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    /* A captured tree may have a fifo where a file should be: nobody may ever write to it. */
+    int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     return fd < 0 ? -errno : fd;
 }
 
@@ -67,14 +70,14 @@ int pr_fs_slurp(int dirfd, const char *path, char **ret_text, size_t *ret_len)
         return fd;
     struct pr_buf b = {0};
     ssize_t n = 1;
-    while (n > 0 && pr_buf_reserve(&b, 4096)) {
+    while (n > 0 && b.len < SLURP_MOST && pr_buf_reserve(&b, 4096)) {
         n = read(fd, b.data + b.len, b.cap - b.len - 1);
         if (n > 0)
             b.len += (size_t)n;
         else if (n < 0 && errno == EINTR)
             n = 1;
     }
-    int r = n < 0 ? -errno : b.failed ? -ENOMEM : 0;
+    int r = n < 0 ? -errno : b.failed ? -ENOMEM : b.len >= SLURP_MOST ? -EFBIG : 0;
     close(fd);
     if (r < 0) {
         pr_buf_done(&b);

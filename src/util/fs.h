@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Opens path below dirfd for reading, close-on-exec. Descriptor or -errno. */
+/* Opens path below dirfd for reading, close-on-exec; never waits. Descriptor or -errno. */
 int pr_fs_open(int dirfd, const char *path);
 /* Reads from the start of fd until the end or until size-1 bytes; NUL-terminates.
  * Length or -errno. */
@@ -15,7 +15,7 @@ ssize_t pr_fs_pread(int fd, char *text, size_t size);
 ssize_t pr_fs_pread_long(int fd, char *text, size_t size);
 /* Open, read, close. Length or -errno. */
 ssize_t pr_fs_read(int dirfd, const char *path, char *text, size_t size);
-/* A whole file of any size as a malloc'ed, NUL-terminated text; the caller frees.
+/* A whole file of up to 64 MiB as a malloc'ed, NUL-terminated text; the caller frees.
  * 0 or -errno. */
 int pr_fs_slurp(int dirfd, const char *path, char **ret_text, size_t *ret_len);
 /* Calls each for every name in a directory but "." and "..", until one says false. room, aligned as

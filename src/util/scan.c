@@ -82,11 +82,12 @@ bool pr_scan_equals(struct pr_scan s, const char *text)
     return pr_scan_prefix(&s, text) && s.p == s.end;
 }
 
-void pr_scan_keyed(const char *text, size_t len, const struct pr_scan_row *rows, size_t count,
+bool pr_scan_keyed(const char *text, size_t len, const struct pr_scan_row *rows, size_t count,
                    double *values)
 {
     struct pr_scan s = pr_scan_of(text, len), line;
     bool seen[SCAN_METRICS] = {false}; /* in this text before: further lines of a metric add up */
+    bool any = false;
     while (pr_scan_line(&s, &line)) {
         for (size_t i = 0; i < count; i++) {
             struct pr_scan rest = line;
@@ -98,8 +99,9 @@ void pr_scan_keyed(const char *text, size_t len, const struct pr_scan_row *rows,
             int metric = rows[i].metric;
             double add = (double)v * rows[i].scale;
             values[metric] = seen[metric] ? values[metric] + add : add;
-            seen[metric] = true;
+            seen[metric] = any = true;
             break;
         }
     }
+    return any;
 }

@@ -38,6 +38,6 @@ struct pr_scan_row {
 };
 
 /* Fills values[row.metric] for each row whose key occurs. A metric without any line is untouched.
- */
-void pr_scan_keyed(const char *text, size_t len, const struct pr_scan_row *rows, size_t count,
+ * False where no row was found at all. */
+bool pr_scan_keyed(const char *text, size_t len, const struct pr_scan_row *rows, size_t count,
                    double *values);

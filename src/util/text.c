@@ -69,6 +69,16 @@ void pr_text_csv(struct pr_buf *out, const char *text)
     pr_buf_char(out, '"');
 }
 
+const char *pr_text_tail(const char *text, size_t most)
+{
+    size_t len = strlen(text);
+    if (len <= most)
+        return text;
+    for (text += len - most; ((unsigned char)*text & 0xc0) == 0x80; text++)
+        ;
+    return text;
+}
+
 const char *pr_text_signal(int sig, char *text, size_t size)
 {
     const char *name = sigabbrev_np(sig);

@@ -9,6 +9,9 @@
 size_t pr_text_utf8(const char *p, const char *end);
 /* Appends text fit for a terminal or a log: control characters and broken UTF-8 as \xNN. */
 void pr_text_safe(struct pr_buf *out, const char *text);
+/* The last bytes of text, at most so many, from the beginning of a character: the end of a path
+ * tells more than where it begins. */
+const char *pr_text_tail(const char *text, size_t most);
 /* "SIGTERM", "SIGRTMIN+3", "signal 99" into text; returns it. */
 const char *pr_text_signal(int sig, char *text, size_t size);
 /* Appends one CSV field as RFC 4180 has it: quoted only where it must be. */

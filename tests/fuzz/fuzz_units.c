@@ -7,9 +7,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static bool (*const parse[])(const char *, double *) = {
-        pr_units_parse_duration, pr_units_parse_size, pr_units_parse_number,
-        pr_units_parse_percent};
+    static bool (*const parse[])(const char *,
+                                 double *) = {pr_units_parse_duration, pr_units_parse_size,
+                                              pr_units_parse_number, pr_units_parse_percent};
     if (size == 0)
         return 0;
     char *text = fuzz_text(data + 1, size - 1);

@@ -163,6 +163,19 @@ static void test_nothing_known(void **state)
     assert_string_equal(l.source[LIMIT_CPU], "unknown");
 }
 
+/* Nor is "none" a size where that of the machine is not known. */
+static void test_no_limit_is_no_number(void **state)
+{
+    (void)state;
+    tree_swap(dir, "cgroup-v1");
+    tree_delete(dir, "proc/meminfo");
+    tree_delete(dir, "sys/fs/cgroup/memory");
+    tree_write(dir, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    assert_absent(limits_under(dir).total[LIMIT_MEMORY]);
+    tree_write(dir, "sys/fs/cgroup/memory/memory.limit_in_bytes", "99999999999999999999999\n");
+    assert_absent(limits_under(dir).total[LIMIT_MEMORY]);
+}
+
 static void test_a_neighbour_whose_name_begins_alike(void **state)
 {
     (void)state;
@@ -204,8 +217,12 @@ static void test_damaged_files(void **state)
         assert_limit(l, LIMIT_MEMORY, 17179869184.0, "/user.slice");
         assert_limit(l, LIMIT_CPU, 8, "cpu.max");
     }
-    static const char *const mounts[] = {"", "1\n", "1 2 3 4 5\n", "1 2 3 / /x rw -\n",
-                                         "1 2 3 / /x rw - cgroup2\n"};
+    static const char *const mounts[] = {"",
+                                         "1\n",
+                                         "1 2 3 4 5\n",
+                                         "1 2 3 / /x rw -\n",
+                                         "1 2 3 / /x rw - cgroup2\n",
+                                         "1 2 3 /\\3!! /\\3\"\" rw - cgroup2 x y\n"};
     for (size_t i = 0; i < COUNT_OF(mounts); i++) {
         tree_write(dir, "proc/self/mountinfo", mounts[i]);
         assert_limit(limits_under(dir), LIMIT_MEMORY, MACHINE_MEMORY, "machine");
@@ -279,6 +296,7 @@ int main(void)
         TEST(test_the_leaf_can_be_the_smallest),
         TEST(test_affinity_lists),
         TEST(test_nothing_known),
+        TEST(test_no_limit_is_no_number),
         TEST(test_a_neighbour_whose_name_begins_alike),
         TEST(test_mountinfo_of_another_process),
         TEST(test_damaged_files),

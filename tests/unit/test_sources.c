@@ -153,13 +153,62 @@ static void test_stat_of_another_process_with_that_pid(void **state)
 static void test_stat_huge_numbers(void **state)
 {
     (void)state;
-    tree_write(
-        dir, "proc/10/stat",
-        "10 (x) S 3 10 10 0 -1 4194304 18446744073709551615 99999999999999999999 -5 14 15 16 "
-        "17 18 20 0 1 0 1010 5");
+    tree_write(dir, "proc/10/stat",
+               "10 (x) S 3 10 10 0 -1 4194304 18446744073709551615 99999999999999999999 5 14 15 16 "
+               "17 18 20 0 1 0 1010 5");
     assert_int_equal(read_one(SOURCE_pid_stat), 0);
     assert_true(e->value[METRIC_FAULTS_MINOR] >= 9e18);
     assert_true(isfinite(e->reaped[METRIC_FAULTS_MINOR]));
+}
+
+static void test_stat_of_a_kernel_thread(void **state)
+{
+    (void)state;
+    tree_process(dir, (struct fake_process){.pid = 10});
+    assert_int_equal(read_one(SOURCE_pid_stat), 0);
+    assert_false(e->kernel_thread);
+    tree_write(dir, "proc/10/stat",
+               "10 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1010 0 0 0");
+    assert_int_equal(read_one(SOURCE_pid_stat), 0);
+    assert_true(e->kernel_thread);
+}
+
+/* A count below 0, a pid that is none, a start that is none: refused as a whole. */
+static void test_stat_impossible_numbers(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "10 (x) S 3 10 10 0 -1 4194304 11 12 13 14 -15 16 17 18 20 0 1 0 1010 5",
+        "10 (x) S 3 10 10 0 -1 4194304 11 -12 13 14 15 16 17 18 20 0 1 0 1010 5",
+        "10 (x) S 3 10 10 0 -1 4194304 11 12 13 14 15 16 17 18 20 0 -1 0 1010 5",
+        "10 (x) S 99999999999 10 10 0 -1 4194304 11 12 13 14 15 16 17 18 20 0 1 0 1010 5",
+        "4294967306 (x) S 3 10 10 0 -1 4194304 11 12 13 14 15 16 17 18 20 0 1 0 1010 5"};
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        tree_write(dir, "proc/10/stat", texts[i]);
+        assert_int_equal(read_one(SOURCE_pid_stat), -EIO);
+        assert_absent(e->value[METRIC_CPU_TIME]);
+    }
+}
+
+/* What cannot be understood is not the value of the reading before. */
+static void test_nonsense_is_no_reading(void **state)
+{
+    (void)state;
+    static const struct {
+        enum pr_source_id id;
+        const char *file, *text;
+    } files[] = {{SOURCE_pid_statm, "proc/10/statm", "-5 -7 0\n"},
+                 {SOURCE_pid_io, "proc/10/io", "rchar: -1\nwchar:\n"},
+                 {SOURCE_pid_status, "proc/10/status", "Name:\tx\n"},
+                 {SOURCE_pid_smaps, "proc/10/smaps_rollup", "Pss: x\n"}};
+    tree_process(dir, (struct fake_process){.pid = 10, .pss_kb = 5, .rss_pages = 2, .rchar = 3});
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        assert_int_equal(read_one(files[i].id), 0);
+        tree_write(dir, files[i].file, files[i].text);
+        assert_int_equal(read_one(files[i].id), -EIO);
+    }
+    assert_absent(e->value[METRIC_MEM_PSS]);
+    assert_int_equal(e->pss_at, 0);
 }
 
 /* --- the others ------------------------------------------------------------------------------- */
@@ -296,7 +345,8 @@ static void test_all_files_truncated(void **state)
             tree_write_bytes(dir, name, files[i].text, n);
             for (int id = 0; id < PROC_METRICS; id++)
                 e->value[id] = NAN;
-            assert_int_equal(read_one(files[i].id), 0);
+            int r = read_one(files[i].id);
+            assert_true(r == -EIO || (r == 0 && n > 0));
             for (int id = 0; id < PROC_METRICS; id++)
                 assert_true(n > 0 || isnan(e->value[id]));
         }
@@ -395,6 +445,9 @@ int main(void)
         TEST(test_stat_empty_or_gone),
         TEST(test_stat_of_another_process_with_that_pid),
         TEST(test_stat_huge_numbers),
+        TEST(test_stat_of_a_kernel_thread),
+        TEST(test_stat_impossible_numbers),
+        TEST(test_nonsense_is_no_reading),
         TEST(test_statm),
         TEST(test_io),
         TEST(test_status),

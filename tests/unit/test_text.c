@@ -88,12 +88,25 @@ static void test_csv(void **state)
     pr_buf_done(&b);
 }
 
+static void test_tail(void **state)
+{
+    (void)state;
+    static const char text[] = "/a/\u00e4\u00f6";
+    assert_string_equal(pr_text_tail(text, 100), text);
+    assert_string_equal(pr_text_tail(text, 7), text);
+    assert_string_equal(pr_text_tail(text, 5), "/\u00e4\u00f6");
+    assert_string_equal(pr_text_tail(text, 3), "\u00f6"); /* not in the middle of one */
+    assert_string_equal(pr_text_tail(text, 0), "");
+    assert_string_equal(pr_text_tail("\x80\x80\x80", 2), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_safe),
         cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_tail),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }
