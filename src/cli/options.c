@@ -123,11 +123,15 @@ static int parse_words(struct line *l)
  * working by it, but it is said. */
 static void look_for_unknown_variables(const char *command)
 {
+    /* What a job may see that is no option. */
+    static const char *const others[] = {
+        "PROCTOR_HOME=", "PROCTOR_SOCKET=", "PROCTOR_MLFLOW_RUN_ID="};
     char name[64];
     for (char **entry = environ; *entry; entry++) {
         size_t n = strcspn(*entry, "=");
-        bool known =
-            strncmp(*entry, "PROCTOR_", 8) != 0 || strncmp(*entry, "PROCTOR_HOME=", 13) == 0;
+        bool known = strncmp(*entry, "PROCTOR_", 8) != 0;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+            known |= strncmp(*entry, others[i], strlen(others[i])) == 0;
         for (int id = 0; id < OPTION_COUNT && !known; id++) {
             pr_option_variable(&pr_options[id], name, sizeof name);
             known = strlen(name) == n && strncmp(*entry, name, n) == 0;

@@ -374,7 +374,7 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
 /* --- the machine ------------------------------------------------------------------------------ */
 
 #define MACHINE_LEAST (NS_PER_S / 10) /* between two readings: the kernel's ticks are coarse */
-#define MACHINE_MOST  (10 * NS_PER_S) /* however little budget there is */
+#define MACHINE_MOST  NS_PER_S        /* however little budget there is: it costs 0.1 ms */
 
 static bool is_due(const struct pr_session *s, int64_t now)
 {

@@ -5,10 +5,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "core/cgroup_path.h"
@@ -36,6 +38,8 @@ struct cgroup {
     size_t count, cap;
     size_t members; /* at the last look */
     bool had_members;
+    bool may_hold; /* files of version 2. Those of version 1 say the same again and again, as long
+                      as somebody asks more than once a second */
 };
 
 /* --- the groups ------------------------------------------------------------------------------- */
@@ -122,7 +126,7 @@ static void find_groups(struct cgroup *c, const struct pr_tick *t)
 
 /* --- their members ---------------------------------------------------------------------------- */
 
-static ssize_t read_procs(const struct pr_tick *t, struct node *n)
+static ssize_t read_procs(const struct cgroup *c, const struct pr_tick *t, struct node *n)
 {
     char path[PATH_SIZE];
     int fd = n->procs;
@@ -135,7 +139,7 @@ static ssize_t read_procs(const struct pr_tick *t, struct node *n)
     ssize_t len = pr_fs_pread_long(fd, t->text, t->text_size);
     if (fd == n->procs)
         return len;
-    if (t->host->held && t->host->holding < t->host->hold_limit) {
+    if (c->may_hold && t->host->holding < t->host->hold_limit) {
         t->host->holding++;
         n->procs = fd;
     } else {
@@ -161,7 +165,7 @@ static bool meet(struct cgroup *c, const struct pr_tick *t, struct pr_entities *
         return !pr_entity_is_dead(e);
     }
     if (pid == c->setting.self || pr_listing_stat(t->host, pid, &found.line) < 0 ||
-        found.line.state == 'Z' || found.line.state == 'X')
+        pr_stat_line_is_dead(&found.line))
         return false;
     found.late = is_late(c, t->host, &found.line);
     if (pr_listing_join(&c->listing, set, &found, false) && (e = pr_entities_find(set, pid)))
@@ -173,7 +177,7 @@ static int read_members(struct cgroup *c, const struct pr_tick *t, struct pr_ent
                         struct node *n)
 {
     uint64_t pid;
-    ssize_t len = read_procs(t, n);
+    ssize_t len = read_procs(c, t, n);
     if (len == -ENODEV || len == -ENOENT) {
         n->gone = true;
         return 0;
@@ -262,6 +266,16 @@ static bool find_dir(const struct pr_host *host, const char *name, char *ret_dir
     return found;
 }
 
+static bool is_version_2(const struct pr_host *host, const char *dir)
+{
+    struct statfs fs;
+    int fd = openat(host->root, dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool is = fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
 int pr_cgroup_new(const struct pr_target_setting *setting, const struct pr_host *host,
                   struct pr_target **ret_target, struct proctor_error *err)
 {
@@ -276,6 +290,7 @@ int pr_cgroup_new(const struct pr_target_setting *setting, const struct pr_host 
         return pr_error(err, ENOMEM, "out of memory");
     *c = (struct cgroup){.target.ops = &ops, .setting = *setting};
     c->listing.loadavg = c->listing.list = -1;
+    c->may_hold = host->held && is_version_2(host, dir);
     if (!add_node(c, dir)) {
         cgroup_free(&c->target, true);
         return pr_error(err, ENOMEM, "out of memory");

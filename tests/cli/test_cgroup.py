@@ -106,7 +106,7 @@ def test_it_may_start_empty(proctor, make_group):
     group.start(proctor, "sleep 0.3; true")
     assert finish(process)[0] == 0
     procs = [row["procs"] for row in read_csv(proctor.work / "a.csv")]
-    assert procs[:3] == ["0", "0", "0"] and "1" in "".join(procs), "empty is a figure, not a gap"
+    assert procs[:3] == ["0", "0", "0"] and max(map(int, filter(None, procs))) > 0, "empty is a figure, not a gap"
 
 
 def test_groups_below_and_later_belong(proctor, make_group):
@@ -167,12 +167,9 @@ def test_limits_are_those_of_the_group(proctor, make_group):
     (group.path / limit).write_text(str(256 << 20))
     group.start(proctor, "sleep 0.3; true")
     assert finish(attach(proctor, group.path))[0] == 0
-    assert proctor.summary()["limits"]["memory"] == {
-        "bytes": 256 << 20, "source": f"{limit} of cgroup {name_of(group)}"}
-
-
-def name_of(group):
-    return "/" + str(group.path.relative_to(own_group("memory"))) if group.path.parent == own_group("memory") else ""
+    memory = proctor.summary()["limits"]["memory"]
+    assert memory["bytes"] == 256 << 20
+    assert memory["source"].startswith(f"{limit} of cgroup /") and memory["source"].endswith(group.path.name)
 
 
 def test_an_oom_kill_is_counted_and_an_event(proctor, make_group):
@@ -193,8 +190,8 @@ def test_an_oom_kill_is_counted_and_an_event(proctor, make_group):
 
 def test_run_says_what_its_own_group_used(proctor, make_group):
     group = make_group("memory")
-    command = f"echo $$ > {group.procs}; exec {proctor.path} run -q -i 20ms --summary {proctor.summary_file} " \
-              "python3 -c 'import time; x = bytearray(50 << 20); time.sleep(0.3)'"
+    command = f"echo $$ > {group.procs}; exec {proctor.path} run -q -i 100ms --summary {proctor.summary_file} " \
+              "python3 -c 'import time; x = bytearray(50 << 20); time.sleep(1.3)'"
     subprocess.run(["sh", "-c", command], check=True, timeout=60, **proctor.options({}))
     metrics = proctor.summary()["metrics"]
     assert 50 << 20 < metrics["mem.cgroup"]["peak"] < 200 << 20
