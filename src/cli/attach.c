@@ -50,6 +50,8 @@ static void read_command(struct attach *a)
     a->cmdline = read_whole(a, "cmdline", &len);
     for (char *p = a->cmdline; p < a->cmdline + len && count < ARGS_SHOWN; p += strlen(p) + 1)
         a->argv[count++] = p;
+    if (count == ARGS_SHOWN)
+        a->argv[count - 1] = "..."; /* and so on */
     char *comm = count ? NULL : read_whole(a, "comm", &len);
     if (comm) {
         snprintf(a->name, sizeof a->name, "[%.*s]", (int)strcspn(comm, "\n"), comm);
@@ -110,7 +112,7 @@ static bool check(struct attach *a, char **operands)
             "attach: --group: '%.80s' is not the number of a process group; `ps -eo pgid,comm` "
             "lists them",
             c->group);
-    else if (c->no_children && !pid)
+    else if (c->no_children && !pid && c->origin[OPTION_NO_CHILDREN] == ORIGIN_OPTION)
         pr_complain("attach: --no-children goes with a PID; leave it out, or name a process");
     else
         return true;

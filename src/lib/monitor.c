@@ -153,6 +153,9 @@ int proctor_monitor_set(struct proctor_monitor *m, const char *option, const cha
     enum pr_option_id id = pr_option_find(option);
     if (id == OPTION_COUNT || !(pr_options[id].commands & CMD_ATTACH))
         return pr_error(err, EINVAL, "there is no option '%s'", option);
+    if (id == OPTION_GROUP || id == OPTION_CGROUP)
+        return pr_error(err, EINVAL, "'%s' is no setting: call proctor_monitor_watch_%s", option,
+                        option);
     return pr_config_set(&m->config, id, value, ORIGIN_OPTION, option, err);
 }
 
@@ -203,7 +206,7 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
 {
     if (!m->watching)
         return pr_error(err, EINVAL, "the monitor watches nothing: name a process first");
-    m->target.alone = m->config.no_children;
+    m->target.alone = m->config.no_children && m->target.kind == TARGET_TREE;
     m->target.wait_tree = m->config.wait_tree;
     m->target.everybody = m->config.processes;
     if (m->facts.way >= WAY_ATTACH)

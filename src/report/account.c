@@ -19,6 +19,8 @@ const char *pr_summary_source(const struct pr_facts *facts)
 
 const char *pr_summary_io_source(const struct pr_facts *facts)
 {
+    if (facts->way == WAY_SYSTEM)
+        return pr_summary_source(facts);
     return facts->way <= WAY_RUN_NO_SUBREAPER
                ? "/proc/PID/io of living processes; what the reaped ones left in proctor's own"
                : "/proc/PID/io of living processes, with what they have reaped";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* At most eight lines, the most important first. */
+/* At most eight lines, the most important first; with --match one more. */
 #include <math.h>
 #include <string.h>
 
@@ -145,8 +145,10 @@ static void cpu_line(struct page *p)
         pr_buf_str(p->out, ", peak ");
         pr_units_fixed(p->out, peak, 2);
     }
-    pr_buf_str(p->out, " of ");
-    pr_units_number(p->out, limit);
+    if (limit > 0) {
+        pr_buf_str(p->out, " of ");
+        pr_units_number(p->out, limit);
+    }
     curve(p, &st->cpu, "34");
     pr_buf_char(p->out, '\n');
 }

@@ -32,6 +32,7 @@ static const struct interpreter {
     {"node", "rC", "", "ep", "", false},
     {"nodejs", "rC", "", "ep", "", false},
     {"Rscript", "", "", "e", "", false},
+    {"R", "", "", "e", "", false}, /* what Rscript becomes: R --file=x.R */
     {"java", "", "", "", "", false},
     {"php", "cdzSt", "", "r", "", false},
     {"lua", "l", "", "e", "", false},
@@ -160,6 +161,8 @@ static const char *script_of(const struct interpreter *how, struct words w)
     for (const char *word; (word = next_word(&w));) {
         if (strcmp(word, "--") == 0)
             return (word = next_word(&w)) ? base_of(word) : "";
+        if (strncmp(word, "--file=", 7) == 0)
+            return base_of(word + 7);
         if (*word != '-' && !(how->shell && *word == '+'))
             return base_of(word);
         const char *found = option(how, word, &w);

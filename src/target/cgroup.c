@@ -291,6 +291,7 @@ int pr_cgroup_new(const struct pr_target_setting *setting, const struct pr_host 
     *c = (struct cgroup){.target.ops = &ops, .setting = *setting};
     c->listing.loadavg = c->listing.list = -1;
     c->may_hold = host->held && is_version_2(host, dir);
+    c->had_members = has_members(host, dir); /* it may be empty before we look */
     if (!add_node(c, dir)) {
         cgroup_free(&c->target, true);
         return pr_error(err, ENOMEM, "out of memory");
