@@ -37,7 +37,8 @@ static void escaped(const char *text)
     }
 }
 
-static void man_option(const struct pr_option *o)
+/* all: the commands of this part; it is said where an option is not of all of them. */
+static void man_option(const struct pr_option *o, unsigned all)
 {
     if (o->letter)
         printf("*-%c*, ", o->letter);
@@ -56,8 +57,14 @@ static void man_option(const struct pr_option *o)
         printf(" Not in this version: %s.", o->later_choices);
     else if (o->later)
         printf(" Not in this version.");
-    if ((o->commands & (CMD_RUN | CMD_ATTACH)) == CMD_ATTACH)
-        printf(" Of attach only.");
+    const char *before = " Of ";
+    for (const struct pr_command *c = pr_commands; c->name && !(all & ~o->commands) == 0; c++)
+        if ((c->bit & o->commands) && (c->bit & all)) {
+            printf("%s*%s*", before, c->name);
+            before = ", ";
+        }
+    if (*before == ',')
+        printf(".");
     puts("\n");
 }
 
@@ -65,7 +72,7 @@ static void man_options(unsigned bits)
 {
     for (int id = 0; id < OPTION_COUNT; id++)
         if (pr_options[id].commands & bits)
-            man_option(&pr_options[id]);
+            man_option(&pr_options[id], bits);
 }
 
 static void man(void)
@@ -92,15 +99,25 @@ static void man(void)
         escaped(c->help + 1);
         puts(".\n");
     }
-    puts("# OPTIONS OF RUN AND ATTACH\n");
+    puts("# OPTIONS OF RUN, ATTACH AND SYSTEM\n");
     man_options(CMD_RUN | CMD_ATTACH | CMD_SYSTEM);
     puts("# OPTIONS OF METRICS\n");
     man_options(CMD_METRICS);
+    puts("# OPTIONS OF DOCTOR\n");
+    man_options(CMD_DOCTOR);
+    puts("# NAMES\n\n"
+         "*--match* looks for its pattern in what a process is called: the name of its executable, "
+         "what it was called by,\nits comm, and where an interpreter runs a script or module, that "
+         "one's. `python train.py` is python and train.py;\nworkers that it forks are called the "
+         "same, those that it spawns anew are what they execute. Arguments are nobody's name.\n"
+         "A process is in the first that matches, with its own use as it was last sampled; its I/O "
+         "holds that of children it has\nwaited for, too, as the kernel has it.\n");
     puts("# EXIT STATUS\n\n"
          "*run* exits as the job did: with its status, or of the same signal. 127: the command was "
          "not found;\n126: it could not be executed; 125: proctor failed before the job could "
-         "start, or *--strict* and\nrecording went wrong. *attach*: 0; 1 where there is no such "
-         "process. Wrong usage outside *run*: 2.\n");
+         "start, or *--strict* and\nrecording went wrong. *attach*, *system*: 0; 1 where there is "
+         "no such "
+         "process, group or cgroup. Wrong usage outside *run*: 2.\n");
     puts("# SIGNALS\n\n"
          "What the terminal sends has reached the job already. A signal that a process sends to "
          "proctor is handed\non to the job; one that is sent to the whole process group, as "

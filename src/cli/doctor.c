@@ -16,6 +16,7 @@
 
 #include "cli/cli.h"
 #include "cli/outside.h"
+#include "core/cgroup_path.h"
 #include "core/energy.h"
 #include "core/limits.h"
 #include "core/machine.h"
@@ -130,8 +131,10 @@ static void find_other(struct doctor *d)
 
 static void others_processes(struct doctor *d)
 {
-    const char *remedy = geteuid() == 0 ? "CAP_SYS_PTRACE, which this root does not have over it"
-                                        : "root, or CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
+    const char *remedy =
+        geteuid() == 0
+            ? "none: it has capabilities that this root lacks; others may well be readable"
+            : "sudo, or `setcap cap_sys_ptrace,cap_dac_read_search=ep` on proctor";
     char how[96];
     struct pr_stat_line who;
     heading(d, "processes of other users");
@@ -151,7 +154,7 @@ static void others_processes(struct doctor *d)
                  r < 0 ? " " : "", (int)d->other);
         if (r == 0)
             snprintf(how, sizeof how, "%s", process_rows[i].how);
-        line(d, r < 0 ? NO : YES, process_rows[i].what, how, remedy);
+        line(d, r == 0 ? YES : geteuid() == 0 ? PART : NO, process_rows[i].what, how, remedy);
     }
 }
 
@@ -270,7 +273,19 @@ static void name_devices(const struct doctor *d, int kind, struct pr_buf *out)
     if (counted > 6)
         pr_buf_printf(out, " and %zu more", counted - 6);
     if (others)
-        pr_buf_printf(out, "; %zu not counted on top of these", others);
+        pr_buf_printf(out, "; %zu that pass on to others or carry nothing are not counted", others);
+}
+
+/* Where its account is, in which version. */
+static void name_group(const struct doctor *d, enum pr_metric_id sign, struct pr_buf *out)
+{
+    const char *const controllers[] = {sign == METRIC_MEM_CGROUP ? "memory" : "cpuacct", ""};
+    char dir[CGROUP_DIR];
+    for (int i = 0; i < 2; i++)
+        if (pr_cgroup_dir(&d->host, d->machine.of, controllers[i], dir, sizeof dir)) {
+            pr_buf_printf(out, " version %d: /%s", i + 1, dir);
+            return;
+        }
 }
 
 static void machine_line(const struct doctor *d, size_t row)
@@ -282,6 +297,8 @@ static void machine_line(const struct doctor *d, size_t row)
         pr_buf_str(&how, source_name(machine_rows[row].read));
         if (machine_rows[row].kind >= 0)
             name_devices(d, machine_rows[row].kind, &how);
+        if (machine_rows[row].read == READ_CGROUP)
+            name_group(d, machine_rows[row].sign, &how);
     } else {
         pr_buf_str(&how, reason ? reason : "the kernel does not tell");
     }

@@ -33,10 +33,13 @@ static bool apply(struct line *l, enum pr_option_id id, const char *written, con
     const struct pr_option *o = id == OPTION_COUNT ? NULL : &pr_options[id];
     const char *command = l->command->name;
     if (o && !(o->commands & l->command->bit)) {
+        struct pr_buf others = {0};
+        for (const struct pr_command *c = pr_commands; c->name; c++)
+            if (c->bit & o->commands)
+                pr_buf_printf(&others, "%s%s", others.len ? ", " : "", c->name);
         pr_complain("%s: %s is not an option of %s, but of %s", command, written, command,
-                    o->commands & CMD_ATTACH    ? "attach"
-                    : o->commands & CMD_METRICS ? "metrics"
-                                                : "run");
+                    pr_buf_text(&others));
+        pr_buf_done(&others);
         return false;
     }
     if (!o) {

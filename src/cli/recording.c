@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -131,6 +132,12 @@ static bool has_utf8(void)
     return false;
 }
 
+static unsigned width(void)
+{
+    struct winsize size;
+    return isatty(STDERR_FILENO) && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 bool pr_wants_color(const struct pr_config *c, int fd)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -172,8 +179,8 @@ void pr_finish(struct proctor_monitor *m, struct pr_summary_file *f)
         list_absent(m);
     if (m->config.quiet)
         return;
-    pr_summary_text(&text, &m->session, &m->facts, pr_wants_color(&m->config, STDERR_FILENO),
-                    has_utf8());
+    struct pr_look look = {pr_wants_color(&m->config, STDERR_FILENO), has_utf8(), width()};
+    pr_summary_text(&text, &m->session, &m->facts, &look);
     pr_fs_write(STDERR_FILENO, text.data, text.len, &done);
     pr_buf_done(&text);
 }

@@ -48,6 +48,8 @@ static void watch(struct pr_watching *w)
                             {.fd = s->timer, .events = POLLIN},
                             {.fd = w->ended, .events = POLLIN}};
     pr_session_tick(s);
+    if (s->now.value[METRIC_PROCS] == 0 && !w->monitor->config.machine && !w->monitor->config.quiet)
+        pr_complain("%s: nobody is there yet; waiting", w->command);
     while (!pr_session_over(s)) {
         int left = pr_monitor_time_left(w->monitor);
         int n = left ? poll(wait, 3, left) : 0;

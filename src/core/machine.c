@@ -22,6 +22,9 @@ const struct pr_machine_source *const pr_machine_sources[MACHINE_COUNT] = {
 #undef MACHINE_SOURCE
 };
 
+/* The kernel's ticks are 1 to 10 ms: over less than this there is no rate. */
+#define RATE_LEAST 0.05
+
 static void no_values(double *value)
 {
     for (int id = 0; id < METRIC_COUNT; id++)
@@ -127,6 +130,8 @@ static unsigned seen(const struct pr_machine *m)
 void pr_machine_read(struct pr_machine *m, const struct pr_tick *t)
 {
     double dt = m->read_at ? pr_seconds(t->now - m->read_at) : NAN;
+    if (dt < RATE_LEAST)
+        dt = NAN;
     no_values(m->raw);
     pr_devices_begin(&m->devices);
     read_all(m, t);

@@ -66,6 +66,9 @@ int pr_matches_init(struct pr_matches *m, const struct pr_list *rules, struct pr
     *m = (struct pr_matches){.items = calloc(rules->count + 1, sizeof *m->items)};
     if (!m->items)
         return pr_error(err, ENOMEM, "out of memory");
+    if (rules->count > MATCHES_MOST)
+        return pr_error(err, EINVAL, "--match: %zu are too many; the most is %d", rules->count,
+                        MATCHES_MOST);
     for (size_t i = 0; i < rules->count; i++) {
         struct pr_match *rule = &m->items[i];
         int r = pr_match_parse(rules->items[i], "--match", rule->name, &rule->regex, err);
@@ -118,23 +121,32 @@ static double known(double v)
     return isnan(v) ? 0 : v;
 }
 
-/* What it used under its rule stays there. */
-static void leave(struct pr_matches *m, struct pr_entity *e)
+/* What it used under its rule, up to these values, stays there. */
+static void leave(struct pr_matches *m, struct pr_entity *e, const double *value)
 {
     if (e->match == MATCH_NONE)
         return;
     for (int id = 0; id < PROC_METRICS; id++)
         if (pr_metric_in_ledger((enum pr_metric_id)id))
-            m->items[e->match].ended[id] += known(e->value[id]) - e->match_since[id];
+            m->items[e->match].ended[id] += known(value[id]) - e->match_since[id];
     e->match = MATCH_NONE;
 }
 
 /* Once for each process, though it may come back. */
 static void count_instance(struct pr_match *rule, struct pr_entity *e, int match)
 {
-    uint64_t bit = match < 64 ? UINT64_C(1) << match : 0;
+    uint64_t bit = UINT64_C(1) << match;
     rule->instances += !(e->matched & bit);
     e->matched |= bit;
+}
+
+/* It went by that name for a moment only. */
+static void forget_instance(struct pr_matches *m, struct pr_entity *e)
+{
+    if (e->match == MATCH_NONE)
+        return;
+    m->items[e->match].instances--;
+    e->matched &= ~(UINT64_C(1) << e->match);
 }
 
 /* `since`: the counters from which on its use is the rule's. */
@@ -155,19 +167,22 @@ void pr_match_return(struct pr_entity *e, const double *value)
 static void place(struct pr_matches *m, struct pr_entity *e, const struct pr_tick *t)
 {
     if (e->life != LIFE_ALIVE) {
-        leave(m, e);
+        leave(m, e, e->value);
         return;
     }
     if (pr_entity_is_dead(e) || !is_due(e, t->now))
         return;
     int match = pr_matches_find(m, t->host, e->pid, e->comm);
     if (match != e->match) {
-        /* Who was caught between fork and exec has used next to nothing before: what came since
-         * the sample before is this rule's, unless it is another's. */
-        bool caught = e->match == MATCH_NONE && e->looks <= LOOKS_AT_FIRST;
-        leave(m, e);
+        /* Who was caught between fork and exec has used next to nothing under its parent's name:
+         * what came since the sample before is the new one's. */
+        bool caught = e->looks <= LOOKS_AT_FIRST && (e->match == MATCH_NONE || e->born_inside);
+        const double *until = caught ? e->previous : e->value;
+        if (caught)
+            forget_instance(m, e);
+        leave(m, e, until);
         if (match != MATCH_NONE)
-            enter(m, e, match, caught ? e->previous : e->value);
+            enter(m, e, match, until);
     }
     e->named_at = t->now;
     memcpy(e->named_comm, e->comm, sizeof e->named_comm);

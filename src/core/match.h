@@ -9,9 +9,10 @@
 #include "core/source.h"
 #include "core/stats.h"
 
-#define MATCH_NONE (-1)
-#define NAMES_MOST 4
-#define NAME_SIZE  256
+#define MATCH_NONE   (-1)
+#define MATCHES_MOST 64 /* rules at the most */
+#define NAMES_MOST   4
+#define NAME_SIZE    256
 
 /* By what a process is called: program, script, and what it calls itself; never its arguments. */
 struct pr_names {

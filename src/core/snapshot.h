@@ -17,9 +17,10 @@ struct pr_member {
 };
 
 struct proctor_snapshot {
-    int64_t time;     /* wall time at the start plus elapsed, ns */
-    int64_t elapsed;  /* since the start, ns of CLOCK_BOOTTIME */
-    int64_t interval; /* since the sample before, ns */
+    int64_t time;             /* wall time at the start plus elapsed, ns */
+    int64_t elapsed;          /* since the start, ns of CLOCK_BOOTTIME */
+    int64_t interval;         /* since the sample before, ns */
+    int64_t machine_interval; /* since the machine was read before, ns; it may be longer */
     bool first, last;
     double value[METRIC_COUNT];       /* the job's and the machine's; NaN is absent */
     unsigned char mark[METRIC_COUNT]; /* enum pr_mark */

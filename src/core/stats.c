@@ -7,7 +7,7 @@
 
 void pr_stats_init(struct pr_stats *s)
 {
-    *s = (struct pr_stats){.cpu.per_point = 1, .memory.per_point = 1};
+    *s = (struct pr_stats){.cpu.per_point = 1, .memory.per_point = 1, .rss.per_point = 1};
     for (int id = 0; id < METRIC_COUNT; id++)
         s->metric[id] = (struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN};
 }
@@ -61,9 +61,9 @@ void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot)
     const double *v = snapshot->value;
     pr_stats_add_values(s, v, snapshot->mark, METRIC_COUNT, pr_seconds(snapshot->elapsed),
                         pr_seconds(snapshot->interval));
-    double job = isnan(v[METRIC_MEM_PSS]) ? v[METRIC_MEM_RSS] : v[METRIC_MEM_PSS];
     spark_add(&s->cpu, v[s->machine ? METRIC_SYSTEM_CPU_USAGE : METRIC_CPU_USAGE]);
-    spark_add(&s->memory, s->machine ? v[METRIC_SYSTEM_MEM_USED] : job);
+    spark_add(&s->memory, v[s->machine ? METRIC_SYSTEM_MEM_USED : METRIC_MEM_PSS]);
+    spark_add(&s->rss, v[METRIC_MEM_RSS]);
 }
 
 double pr_stats_total(const struct pr_stats *s, enum pr_metric_id id)

@@ -21,10 +21,10 @@ struct pr_stat {
 
 struct pr_stats {
     struct pr_stat metric[METRIC_COUNT];
-    struct pr_spark cpu, memory;
-    bool machine;                   /* the curves are of the machine, not of the job */
-    double seconds;                 /* elapsed at the last sample */
-    const struct pr_limits *limits; /* borrowed: what ratios are of */
+    struct pr_spark cpu, memory, rss; /* memory is PSS, or what a machine uses */
+    bool machine;                     /* the curves are of the machine, not of the job */
+    double seconds;                   /* elapsed at the last sample */
+    const struct pr_limits *limits;   /* borrowed: what ratios are of */
 };
 
 void pr_stats_init(struct pr_stats *s);

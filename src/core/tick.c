@@ -152,7 +152,7 @@ static void read_left(struct pr_session *s, const struct pr_tick *t, struct pr_e
         pr_entities_vanish(&s->set, e);
         return;
     }
-    s->departed += !e->away;
+    s->departed += !e->away && !pr_entity_is_dead(e); /* a zombie is in no group any more */
     e->away = true;
     for (int id = 0; id < PROC_METRICS; id++)
         if (pr_metrics[id].kind != KIND_COUNTER)
@@ -412,6 +412,7 @@ void pr_tick_machine(struct pr_session *s, int64_t now)
     struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
     double *value = s->now.value;
     s->now.device_count = 0;
+    s->now.machine_interval = s->machine.read_at ? now - s->machine.read_at : s->now.interval;
     if (is_due(s, now))
         pr_machine_read(&s->machine, &t);
     else

@@ -73,7 +73,7 @@ void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, s
         {facts->way == WAY_MATCH, 0,
          "who ended counts as last sampled; who lived between two samples is not seen"},
         {s->departed > 0, s->departed,
-         "%lu left while they ran and count until then, or until a member waits for them"},
+         "%lu left the job and went on: it counts until then, or until a member waits for it"},
         {facts->way >= WAY_ATTACH && s->gone, 0,
          "what was used after the last sample is not in it"},
     };

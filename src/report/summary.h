@@ -27,9 +27,15 @@ void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_f
 void pr_summary_members(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts);
 void pr_summary_run_members(struct pr_buf *out, const struct pr_session *s,
                             const struct pr_facts *facts);
-/* `color`: with terminal colours; `bars`: with small curves, which need UTF-8. */
+/* What the terminal can do. */
+struct pr_look {
+    bool color;
+    bool bars;      /* small curves, which need UTF-8 */
+    unsigned width; /* columns, 0 where it is no terminal */
+};
+
 void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts,
-                     bool color, bool bars);
+                     const struct pr_look *look);
 
 /* Was it measured at all? */
 bool pr_summary_known(const struct pr_session *s, enum pr_metric_id id);

@@ -1,69 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* At most eight lines, the most important first; with --match one more. */
+/* At most eight lines, the most important first; one more for names, and for a cgroup that matters.
+ */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/self.h"
-#include "report/summary.h"
+#include "report/page.h"
 #include "util/clock.h"
 #include "util/text.h"
 
 #define COMMAND_SHOWN 60
 #define LEFT_SHOWN    3
-#define MATCHES_SHOWN 3
-
-struct page {
-    struct pr_buf *out;
-    struct pr_session *s;
-    const struct pr_facts *facts;
-    bool color, bars;
-};
-
-static void paint(struct page *p, const char *code)
-{
-    if (p->color)
-        pr_buf_printf(p->out, "\033[%sm", code);
-}
-
-static void label(struct page *p, const char *name)
-{
-    pr_buf_str(p->out, "  ");
-    paint(p, "2");
-    pr_buf_printf(p->out, "%-8s", name);
-    paint(p, "0");
-}
-
-static void human(struct page *p, double v, enum pr_unit unit)
-{
-    pr_units_human(p->out, v, unit);
-}
-
-static void curve(struct page *p, const struct pr_spark *k, const char *code)
-{
-    static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
-                                         "\u2585", "\u2586", "\u2587", "\u2588"};
-    double top = 0;
-    if (!p->bars || k->used < 3)
-        return;
-    for (unsigned i = 0; i < k->used; i++)
-        top = fmax(top, k->point[i]);
-    pr_buf_str(p->out, "  ");
-    paint(p, code);
-    for (unsigned i = 0; i < k->used; i++)
-        pr_buf_str(p->out, blocks[top > 0 ? (int)(k->point[i] / top * 7.49) : 0]);
-    paint(p, "0");
-}
+#define MATCHES_SHOWN 4
 
 /* As one would type it: blanks inside an argument do not look like several. */
 static void argument(struct pr_buf *line, const char *text)
 {
     bool quote = !*text || strpbrk(text, " \t\n\"'\\$&|;<>()*?");
     pr_buf_str(line, quote ? "'" : "");
-    pr_text_safe(line, text);
+    for (const char *p = text; *p;) { /* a script of several lines reads as one */
+        char part[256];
+        size_t n = strcspn(p, "\n");
+        snprintf(part, sizeof part, "%.*s", (int)n, p);
+        pr_text_safe(line, part);
+        p += n;
+        if (*p && *p++)
+            pr_buf_str(line, "\\n");
+    }
     pr_buf_str(line, quote ? "'" : "");
 }
 
-static void command(struct page *p)
+static void command(struct pr_page *p)
 {
     struct pr_buf line = {0};
     for (char **arg = p->facts->argv; arg && *arg; arg++) {
@@ -84,49 +52,51 @@ static void command(struct page *p)
     pr_buf_done(&line);
 }
 
-static void verdict_line(struct page *p)
+static void verdict_line(struct pr_page *p)
 {
     const struct pr_facts *f = p->facts;
     bool bad = f->exit_code > 0 || f->exit_signal > 0;
     char name[32];
-    paint(p, "1");
+    pr_page_paint(p, "1");
     pr_buf_str(p->out, "proctor: ");
     command(p);
-    paint(p, "0");
+    pr_page_paint(p, "0");
     pr_buf_str(p->out, "  ");
     if (bad)
-        paint(p, "31");
+        pr_page_paint(p, "31");
     if (f->exit_signal > 0)
         pr_buf_printf(p->out, "killed by %s", pr_text_signal(f->exit_signal, name, sizeof name));
     else if (f->exit_code >= 0)
         pr_buf_printf(p->out, "exit %d", f->exit_code);
     else if (f->way < WAY_MATCH)
-        pr_buf_str(p->out, p->s->gone ? "ended, " : "still running, ");
+        pr_buf_str(p->out, p->s->gone                                   ? "ended, "
+                           : p->s->stats.metric[METRIC_PROCS].last == 0 ? "empty, "
+                                                                        : "still running, ");
     if (bad)
-        paint(p, "0");
+        pr_page_paint(p, "0");
     pr_buf_str(p->out, f->way >= WAY_ATTACH ? "watched for " : " after ");
-    human(p, p->s->stats.seconds, UNIT_SECONDS);
+    pr_page_human(p, p->s->stats.seconds, UNIT_SECONDS);
     pr_buf_printf(p->out, ", %lu samples", p->s->taken);
     if (p->s->missed)
         pr_buf_printf(p->out, " (%lu missed)", p->s->missed);
-    pr_buf_char(p->out, '\n');
+    pr_page_end(p);
 }
 
-static void cpu_line(struct page *p)
+static void cpu_line(struct pr_page *p)
 {
     const struct pr_stats *st = &p->s->stats;
     double total = pr_stats_total(st, METRIC_CPU_TIME);
     if (isnan(total))
         return;
-    label(p, "CPU");
-    human(p, total, UNIT_SECONDS);
+    pr_page_label(p, "CPU");
+    pr_page_human(p, total, UNIT_SECONDS);
     double user = pr_stats_total(st, METRIC_CPU_USER),
            both = user + pr_stats_total(st, METRIC_CPU_SYSTEM);
     if (both > 0) { /* the split comes in ticks: its proportion says more than its sum */
         pr_buf_str(p->out, " (user ");
-        human(p, total * user / both, UNIT_SECONDS);
+        pr_page_human(p, total * user / both, UNIT_SECONDS);
         pr_buf_str(p->out, ", system ");
-        human(p, total * (1 - user / both), UNIT_SECONDS);
+        pr_page_human(p, total * (1 - user / both), UNIT_SECONDS);
         pr_buf_str(p->out, ")");
     }
     double mean = total / st->seconds, limit = p->s->limits.total[LIMIT_CPU];
@@ -136,11 +106,11 @@ static void cpu_line(struct page *p)
         peak = limit;
     if (p->s->ledger.before[METRIC_CPU_TIME] > 0) {
         pr_buf_str(p->out, ", ");
-        human(p, p->s->ledger.before[METRIC_CPU_TIME], UNIT_SECONDS);
-        pr_buf_str(p->out, " before that");
+        pr_page_human(p, p->s->ledger.before[METRIC_CPU_TIME], UNIT_SECONDS);
+        pr_buf_str(p->out, " before it was watched");
     }
     pr_buf_str(p->out, "; mean ");
-    human(p, mean, UNIT_CORES);
+    pr_page_human(p, mean, UNIT_CORES);
     if (peak > mean) {
         pr_buf_str(p->out, ", peak ");
         pr_units_fixed(p->out, peak, 2);
@@ -149,11 +119,11 @@ static void cpu_line(struct page *p)
         pr_buf_str(p->out, " of ");
         pr_units_number(p->out, limit);
     }
-    curve(p, &st->cpu, "34");
-    pr_buf_char(p->out, '\n');
+    pr_page_curve(p, &st->cpu, "34");
+    pr_page_end(p);
 }
 
-static void share_of_limit(struct page *p, double v)
+static void share_of_limit(struct pr_page *p, double v)
 {
     double limit = p->s->limits.total[LIMIT_MEMORY], percent = v / limit * 100;
     if (!(limit > 0))
@@ -162,19 +132,12 @@ static void share_of_limit(struct page *p, double v)
     if (percent >= 0.1)
         pr_units_fixed(p->out, percent, percent < 10 ? 1 : 0);
     pr_buf_str(p->out, " % of ");
-    human(p, limit, UNIT_BYTES);
-}
-
-static void figure(struct page *p, const char *before, double v, const char *name)
-{
-    pr_buf_str(p->out, before);
-    human(p, v, UNIT_BYTES);
-    pr_buf_str(p->out, name);
+    pr_page_human(p, limit, UNIT_BYTES);
 }
 
 /* The largest that is known comes first. A sum of RSS counts shared pages again and again: it
  * stands behind PSS, unless the budget let that be read only now and then. */
-static void memory_line(struct page *p)
+static void memory_line(struct pr_page *p)
 {
     const struct pr_stat *v = p->s->stats.metric;
     double mark = v[METRIC_MEM_RSS_PEAK].max, rss = v[METRIC_MEM_RSS].max;
@@ -183,51 +146,51 @@ static void memory_line(struct page *p)
     bool marked = !isnan(mark) && !(mark <= rss);
     if (isnan(pss) && isnan(rss) && !marked)
         return;
-    label(p, "memory");
+    pr_page_label(p, "memory");
     const char *next = "peak ";
     if (marked) {
-        figure(p, "peak ", mark, " in one process");
+        pr_page_bytes(p, "peak ", mark, " in one process");
         next = "; sampled: ";
     }
     if (!isnan(pss)) {
-        figure(p, next, pss, " PSS");
+        pr_page_bytes(p, next, pss, " PSS");
         next = ", ";
     }
     if (!isnan(rss))
-        figure(p, next, rss, " RSS");
+        pr_page_bytes(p, next, rss, " RSS");
     share_of_limit(p, marked ? mark : isnan(pss) ? rss : pss);
-    curve(p, &p->s->stats.memory, "35");
-    pr_buf_char(p->out, '\n');
+    pr_page_curve(p, isnan(pss) ? &p->s->stats.rss : &p->s->stats.memory, "35");
+    pr_page_end(p);
 }
 
-static void io_line(struct page *p)
+static void io_line(struct pr_page *p)
 {
     const struct pr_stats *st = &p->s->stats;
     if (isnan(pr_stats_total(st, METRIC_IO_READ)))
         return;
-    label(p, "I/O");
+    pr_page_label(p, "I/O");
     if (p->s->io_unreadable && p->facts->way >= WAY_ATTACH)
         pr_buf_printf(p->out, "not readable of %lu processes, the others: ", p->s->io_unreadable);
     pr_buf_str(p->out, "storage: ");
-    human(p, pr_stats_total(st, METRIC_IO_READ), UNIT_BYTES);
+    pr_page_human(p, pr_stats_total(st, METRIC_IO_READ), UNIT_BYTES);
     pr_buf_str(p->out, " read, ");
-    human(p, pr_stats_total(st, METRIC_IO_WRITE), UNIT_BYTES);
+    pr_page_human(p, pr_stats_total(st, METRIC_IO_WRITE), UNIT_BYTES);
     pr_buf_str(p->out, " written");
     if (!isnan(pr_stats_total(st, METRIC_IO_RCHAR))) {
         pr_buf_str(p->out, "; all calls: ");
-        human(p, pr_stats_total(st, METRIC_IO_RCHAR), UNIT_BYTES);
+        pr_page_human(p, pr_stats_total(st, METRIC_IO_RCHAR), UNIT_BYTES);
         pr_buf_str(p->out, " read, ");
-        human(p, pr_stats_total(st, METRIC_IO_WCHAR), UNIT_BYTES);
+        pr_page_human(p, pr_stats_total(st, METRIC_IO_WCHAR), UNIT_BYTES);
         pr_buf_str(p->out, " written");
     }
-    pr_buf_char(p->out, '\n');
+    pr_page_end(p);
 }
 
-static void process_line(struct page *p)
+static void process_line(struct pr_page *p)
 {
     const struct pr_stats *st = &p->s->stats;
     double most = st->metric[METRIC_PROCS].max, threads = st->metric[METRIC_THREADS].max;
-    label(p, "procs");
+    pr_page_label(p, "procs");
     /* Who reaps children may have had some that we never saw. */
     pr_buf_printf(p->out, "%s%lu seen", p->s->ledger.absorbed ? "at least " : "",
                   (unsigned long)p->s->set.started);
@@ -244,32 +207,32 @@ static void process_line(struct page *p)
         }
         pr_buf_str(p->out, p->s->left_count > LEFT_SHOWN ? ", ..." : "");
     }
-    pr_buf_char(p->out, '\n');
+    pr_page_end(p);
 }
 
-static void account_line(struct page *p)
+static void account_line(struct pr_page *p)
 {
     bool complete = pr_summary_complete(p->s, p->facts);
     struct pr_buf note = {0};
     pr_summary_note(p->s, p->facts, &note);
-    label(p, "counted");
+    pr_page_label(p, "counted");
     pr_buf_str(p->out, pr_summary_source(p->facts));
     if (!complete)
-        paint(p, "33");
+        pr_page_paint(p, "33");
     pr_buf_str(p->out, complete ? "; complete" : "; not complete");
     if (note.len)
         pr_buf_printf(p->out, ": %s", pr_buf_text(&note));
     if (!complete)
-        paint(p, "0");
-    pr_buf_char(p->out, '\n');
+        pr_page_paint(p, "0");
+    pr_page_end(p);
     pr_buf_done(&note);
 }
 
-static void self_line(struct page *p)
+static void self_line(struct pr_page *p)
 {
     double cpu = pr_seconds(p->s->self_cpu), rss = pr_self_rss_peak();
-    label(p, "cost");
-    human(p, cpu, UNIT_SECONDS);
+    pr_page_label(p, "cost");
+    pr_page_human(p, cpu, UNIT_SECONDS);
     pr_buf_str(p->out, " of CPU");
     if (p->s->stats.seconds >= 1) { /* starting costs 2 ms: no rate of a moment */
         pr_buf_str(p->out, ", ");
@@ -280,17 +243,17 @@ static void self_line(struct page *p)
         pr_buf_printf(p->out, ", over the budget of %s", p->s->config->text[OPTION_BUDGET]);
     if (!isnan(rss)) {
         pr_buf_str(p->out, "; ");
-        human(p, rss, UNIT_BYTES);
+        pr_page_human(p, rss, UNIT_BYTES);
     }
-    pr_buf_char(p->out, '\n');
+    pr_page_end(p);
 }
 
-static void trouble_line(struct page *p)
+static void trouble_line(struct pr_page *p)
 {
     if (!p->s->events.problems)
         return;
-    label(p, "trouble");
-    paint(p, "33");
+    pr_page_label(p, "trouble");
+    pr_page_paint(p, "33");
     for (size_t i = 0; i < p->s->events.count; i++) {
         if (p->s->events.item[i].type != EVENT_PROBLEM)
             continue;
@@ -299,139 +262,91 @@ static void trouble_line(struct page *p)
     }
     if (p->s->events.problems > 1)
         pr_buf_printf(p->out, " (and %u more)", p->s->events.problems - 1);
-    paint(p, "0");
-    pr_buf_char(p->out, '\n');
+    pr_page_paint(p, "0");
+    pr_page_end(p);
 }
 
 /* --- by name ---------------------------------------------------------------------------------- */
 
-static void match_line(struct page *p)
+static double cpu_of(const struct pr_match *m)
+{
+    double v = m->stats.metric[METRIC_CPU_TIME].last;
+    return isnan(v) ? -1 : v; /* who was never there stands last */
+}
+
+static void one_match(struct pr_page *p, const struct pr_match *m)
+{
+    const struct pr_stat *v = m->stats.metric;
+    bool pss = v[METRIC_MEM_PSS].known;
+    double memory = pss ? v[METRIC_MEM_PSS].max : v[METRIC_MEM_RSS].max;
+    pr_text_safe(p->out, m->name);
+    pr_buf_printf(p->out, ": %lu seen", (unsigned long)m->instances);
+    if (cpu_of(m) >= 0) {
+        pr_buf_str(p->out, ", ");
+        pr_page_human(p, cpu_of(m), UNIT_SECONDS);
+        pr_buf_str(p->out, " of CPU");
+    }
+    if (!isnan(memory))
+        pr_page_bytes(p, ", peak ", memory, pss ? " PSS" : " RSS");
+}
+
+/* The one with the most CPU time that has not been shown yet. */
+static size_t next_match(const struct pr_matches *m, const bool *shown)
+{
+    size_t best = m->count;
+    for (size_t i = 0; i < m->count; i++)
+        if (!shown[i] && (best == m->count || cpu_of(&m->items[i]) > cpu_of(&m->items[best])))
+            best = i;
+    return best;
+}
+
+/* Of processes as they were sampled: what lived between two samples is the job's, and nobody's by
+ * name. */
+static void match_line(struct pr_page *p)
 {
     const struct pr_matches *m = &p->s->matches;
+    bool shown[MATCHES_MOST] = {false};
+    double rest = pr_stats_total(&p->s->stats, METRIC_CPU_TIME);
     if (!m->count)
         return;
-    label(p, "by name");
-    for (size_t i = 0; i < m->count && i < MATCHES_SHOWN; i++) {
-        const struct pr_stat *v = m->items[i].stats.metric;
-        double memory = v[METRIC_MEM_PSS].known ? v[METRIC_MEM_PSS].max : v[METRIC_MEM_RSS].max;
-        pr_buf_str(p->out, i ? "; " : "");
-        pr_text_safe(p->out, m->items[i].name);
-        pr_buf_printf(p->out, ": %lu seen", (unsigned long)m->items[i].instances);
-        if (!isnan(v[METRIC_CPU_TIME].last)) {
-            pr_buf_str(p->out, ", ");
-            human(p, v[METRIC_CPU_TIME].last, UNIT_SECONDS);
-            pr_buf_str(p->out, " of CPU");
-        }
-        if (!isnan(memory))
-            figure(p, ", peak ", memory, v[METRIC_MEM_PSS].known ? " PSS" : " RSS");
+    pr_page_label(p, "by name");
+    pr_buf_str(p->out, "as sampled: ");
+    for (size_t k = 0; k < m->count && k < MATCHES_SHOWN; k++) {
+        size_t i = next_match(m, shown);
+        shown[i] = true;
+        pr_buf_str(p->out, k ? "; " : "");
+        one_match(p, &m->items[i]);
     }
-    pr_buf_str(p->out, m->count > MATCHES_SHOWN ? "; ...\n" : "\n");
+    for (size_t i = 0; i < m->count; i++)
+        rest -= fmax(0, cpu_of(&m->items[i]));
+    if (m->count > MATCHES_SHOWN)
+        pr_buf_str(p->out, "; ...");
+    if (rest >= 0.001 && p->facts->way != WAY_MATCH) {
+        pr_buf_str(p->out, "; ");
+        pr_page_human(p, rest, UNIT_SECONDS);
+        pr_buf_str(p->out, " of CPU under none of these");
+    }
+    pr_page_end(p);
 }
 
-/* --- a machine -------------------------------------------------------------------------------- */
-
-/* Several figures of one kind in a line; those that are absent are left out. */
-struct item {
-    const char *before;
-    enum pr_metric_id id;
-    bool peak; /* else the total, or the last value */
-    const char *behind;
-};
-
-static bool items(struct page *p, const char *name, const struct item *item, size_t count)
-{
-    bool any = false;
-    for (size_t i = 0; i < count; i++) {
-        const struct pr_stat *v = &p->s->stats.metric[item[i].id];
-        double value = item[i].peak ? v->max : v->last;
-        if (isnan(value))
-            continue;
-        if (!any)
-            label(p, name);
-        else
-            pr_buf_str(p->out, ", ");
-        any = true;
-        pr_buf_str(p->out, item[i].before);
-        human(p, value, pr_metrics[item[i].id].unit);
-        pr_buf_str(p->out, item[i].behind);
-    }
-    return any;
-}
-#define ITEMS(p, name, list) items(p, name, list, sizeof list / sizeof *list)
-
-static void machine_cpu_line(struct page *p)
-{
-    static const struct item parts[] = {
-        {"user ", METRIC_SYSTEM_CPU_USER, false, ""},
-        {"system ", METRIC_SYSTEM_CPU_SYSTEM, false, ""},
-        {"waiting for storage ", METRIC_SYSTEM_CPU_IOWAIT, false, ""},
-        {"stolen ", METRIC_SYSTEM_CPU_STEAL, false, ""},
-    };
-    const struct pr_stats *st = &p->s->stats;
-    double peak = st->metric[METRIC_SYSTEM_CPU_USAGE].max;
-    if (!ITEMS(p, "CPU", parts))
-        return;
-    pr_buf_str(p->out, "; mean ");
-    human(p, pr_stats_mean(st, METRIC_SYSTEM_CPU_USAGE), UNIT_CORES);
-    if (!isnan(peak)) {
-        pr_buf_str(p->out, ", peak ");
-        pr_units_fixed(p->out, peak, 2);
-    }
-    pr_buf_str(p->out, " of ");
-    pr_units_number(p->out, p->s->limits.total[LIMIT_CPU]);
-    curve(p, &st->cpu, "34");
-    pr_buf_char(p->out, '\n');
-}
-
-static void machine_lines(struct page *p)
-{
-    static const struct item memory[] = {
-        {"peak ", METRIC_SYSTEM_MEM_USED, true, " used"},
-        {"", METRIC_SYSTEM_MEM_TOTAL, false, " in all"},
-        {"swap peak ", METRIC_SYSTEM_SWAP_USED, true, ""},
-    };
-    static const struct item disk[] = {
-        {"", METRIC_SYSTEM_DISK_READ, false, " read"},
-        {"", METRIC_SYSTEM_DISK_WRITE, false, " written"},
-        {"", METRIC_SYSTEM_DISK_SPACE_FREE, false, " free"},
-        {"", METRIC_SYSTEM_DISK_SPACE_TOTAL, false, " in all"},
-    };
-    static const struct item net[] = {
-        {"", METRIC_SYSTEM_NET_RX, false, " received"},
-        {"", METRIC_SYSTEM_NET_TX, false, " sent"},
-    };
-    static const struct item pressure[] = {
-        {"for a CPU ", METRIC_SYSTEM_PSI_CPU, false, ""},
-        {"for memory ", METRIC_SYSTEM_PSI_MEMORY, false, ""},
-        {"for storage ", METRIC_SYSTEM_PSI_IO, false, ""},
-    };
-    machine_cpu_line(p);
-    if (ITEMS(p, "memory", memory)) {
-        curve(p, &p->s->stats.memory, "35");
-        pr_buf_char(p->out, '\n');
-    }
-    pr_buf_str(p->out, ITEMS(p, "disk", disk) ? "\n" : "");
-    pr_buf_str(p->out, ITEMS(p, "network", net) ? "\n" : "");
-    pr_buf_str(p->out, ITEMS(p, "waiting", pressure) ? "\n" : "");
-}
-
-static void job_lines(struct page *p)
+static void job_lines(struct pr_page *p)
 {
     cpu_line(p);
     memory_line(p);
     io_line(p);
     process_line(p);
     match_line(p);
+    pr_page_cgroup(p);
     account_line(p);
 }
 
 void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts,
-                     bool color, bool bars)
+                     const struct pr_look *look)
 {
-    struct page p = {out, s, facts, color, bars};
+    struct pr_page p = {.out = out, .s = s, .facts = facts, .look = *look};
     verdict_line(&p);
     if (facts->way == WAY_SYSTEM)
-        machine_lines(&p);
+        pr_page_machine(&p);
     else
         job_lines(&p);
     self_line(&p);

@@ -2,6 +2,7 @@
 /* What the kernel has on the account of the job's cgroup, controller by controller: on a hybrid
  * machine some are of version 1 and some of version 2. Others may be in the same group. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,14 +66,43 @@ static void close_files(struct group *g)
     }
 }
 
-static struct place find(const struct pr_cgroup_view *v, enum pr_cgroup_account account)
+/* The root of a hierarchy is no group of anybody: its account is the whole machine's. Only there
+ * version 1 has a release_agent, and only there version 2 has no cgroup.type. */
+static bool is_root(const struct pr_host *host, const struct pr_cgroup_place *p, int version)
+{
+    char path[CGROUP_DIR + 32];
+    if (p->dir[p->top])
+        return false;
+    snprintf(path, sizeof path, "%s/%s", p->dir, version == 1 ? "release_agent" : "cgroup.type");
+    return (faccessat(host->root, path, F_OK, 0) == 0) == (version == 1);
+}
+
+/* ret_root: it would be the root, and nobody asked for that. */
+static struct place find(const struct pr_cgroup_view *v, enum pr_cgroup_account account,
+                         bool *ret_root)
 {
     const char *const controller[] = {pr_cgroup_controllers[account], ""};
     struct pr_cgroup_place found;
-    for (int i = 0; i < 2; i++)
-        if (pr_cgroup_find(v, controller[i], &found) && found.exists)
+    *ret_root = false;
+    for (int i = 0; i < 2; i++) {
+        if (!pr_cgroup_find(v, controller[i], &found) || !found.exists)
+            continue;
+        if (v->name || !is_root(v->host, &found, i + 1))
             return (struct place){strdup(found.dir), found.top, i + 1};
+        *ret_root = true;
+    }
     return (struct place){0};
+}
+
+static void explain_root(struct pr_machine *m, enum pr_cgroup_account account)
+{
+    static const char *const what[ACCOUNT_COUNT] = {[ACCOUNT_MEMORY] = "memory",
+                                                    [ACCOUNT_USAGE] = "CPU time",
+                                                    [ACCOUNT_THROTTLE] = "CPU time",
+                                                    [ACCOUNT_PIDS] = "processes"};
+    pr_machine_explain(m, MACHINE_cgroup,
+                       "the job is in the root cgroup, for which the kernel keeps no account of %s",
+                       what[account]);
 }
 
 static void explain_none(struct pr_machine *m)
@@ -100,7 +130,10 @@ static void look(struct pr_machine *m, struct group *g)
     g->known = false;
     for (int i = 0; i < ACCOUNT_COUNT; i++) {
         struct place old = g->at[i];
-        g->at[i] = r < 0 ? (struct place){0} : find(&v, (enum pr_cgroup_account)i);
+        bool root = false;
+        g->at[i] = r < 0 ? (struct place){0} : find(&v, (enum pr_cgroup_account)i, &root);
+        if (root && !g->at[i].dir)
+            explain_root(m, (enum pr_cgroup_account)i);
         if (old.dir && (!g->at[i].dir || g->at[i].version != old.version))
             explain_gone(m, &old);
         g->known |= g->at[i].dir != NULL;
@@ -121,16 +154,8 @@ static void look(struct pr_machine *m, struct group *g)
 static void explain_absent(struct pr_machine *m, const struct pr_cgroup_file *f,
                            const struct place *p)
 {
-    static const char *const what[ACCOUNT_COUNT] = {[ACCOUNT_MEMORY] = "memory",
-                                                    [ACCOUNT_USAGE] = "CPU time",
-                                                    [ACCOUNT_THROTTLE] = "CPU time",
-                                                    [ACCOUNT_PIDS] = "processes"};
     if (!p->dir[p->top])
-        pr_machine_explain(
-            m, MACHINE_cgroup,
-            "the job is in the root cgroup, for which the kernel keeps no account of "
-            "%s",
-            what[f->account]);
+        explain_root(m, f->account);
     else
         pr_machine_explain(m, MACHINE_cgroup, "cgroup %.60s has no %s: no such controller there",
                            path_in(p), f->name);

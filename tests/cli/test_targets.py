@@ -214,7 +214,7 @@ listen()
     summary = end(proctor, process)
     total = summary["metrics"]["cpu.time"]["total"]
     assert total == pytest.approx(0.9 if waits else before, abs=0.08)
-    assert "1 left while they ran" in summary["accounting"]["cpu"]["note"]
+    assert "1 left the job and went on" in summary["accounting"]["cpu"]["note"]
     assert summary["metrics"]["procs"]["peak"] == 2
 
 

@@ -51,8 +51,8 @@ static void test_the_default_interval_is_stretched(void **state)
     assert_non_null(event);
     assert_contains(event->text, "interval");
     assert_contains(event->text, "0.001%");
-    assert_int_equal(r.s.events.problems, 0); /* it is no trouble */
-    assert_true(r.s.next - r.s.sampled > 500000);
+    assert_int_equal(r.s.events.problems, 0);       /* it is no trouble */
+    assert_true(r.s.next > r.s.sampled - r.s.step); /* the schedule goes on from the change */
 }
 
 static void test_an_interval_that_was_asked_for_stays(void **state)

@@ -274,10 +274,21 @@ static void test_the_root_group(void **state)
     tree_swap(dir, "cgroup-v2");
     tree_write(dir, "proc/10/cgroup", "0::/\n");
     begin(dir, NULL);
-    assert_near(raw(CPU_CGROUP), 99, 1e-9);
+    /* What the root has is the machine's. */
+    assert_absent(raw(CPU_CGROUP));
     assert_absent(raw(MEM_CGROUP));
     assert_contains(why(), "the job is in the root cgroup, for which the kernel keeps no account "
                            "of memory");
+    end();
+    /* In a namespace the path is the same, but it is somebody's group. */
+    tree_write(dir, "sys/fs/cgroup/cgroup.type", "domain\n");
+    begin(dir, NULL);
+    assert_near(raw(CPU_CGROUP), 99, 1e-9);
+    end();
+    /* Who asks for the root gets it. */
+    tree_delete(dir, "sys/fs/cgroup/cgroup.type");
+    begin(dir, "/");
+    assert_near(raw(CPU_CGROUP), 99, 1e-9);
     end();
 }
 
