@@ -156,8 +156,9 @@ static void test_curve(void **state)
     add(METRIC_MEM_RSS, NAN, 1);
     assert_int_equal(st.memory.used, 1);
     assert_exactly(st.memory.point[0], 5);
-    assert_int_equal(st.rss.used, 1);
-    assert_exactly(st.rss.point[0], 9);
+    assert_int_equal(st.rss.used, 2);
+    assert_exactly(st.rss.point[0], 7);
+    assert_exactly(st.rss.point[1], 9);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, setup)
