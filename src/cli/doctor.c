@@ -382,7 +382,6 @@ static int prepare(struct doctor *d, struct proctor_error *err)
         return pr_error(err, ENOMEM, "out of memory");
     d->tick = (struct pr_tick){&d->host, pr_clock_boot(), text, SESSION_TEXT};
     d->color = pr_wants_color(&d->config, STDOUT_FILENO);
-    pr_machine_init(&d->machine, &d->host, ~0u);
     d->machine.of = d->host.foreign ? 0 : getpid();
     pr_machine_read(&d->machine, &d->tick);
     return 0;
@@ -397,6 +396,7 @@ int pr_main_doctor(int argc, char **argv)
         pr_config_done(&d.config);
         return status;
     }
+    pr_machine_init(&d.machine, &d.host, ~0u);
     int r = prepare(&d, &err);
     if (r < 0)
         pr_complain("doctor: %s", err.message);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/average.h"
 
+#include <string.h>
+
 static void take_members(struct proctor_snapshot *out, struct pr_entities *set)
 {
     for (size_t i = 0; i < out->member_count; i++) {
@@ -8,6 +10,16 @@ static void take_members(struct proctor_snapshot *out, struct pr_entities *set)
         if (e)
             pr_mean_take(e->mean, out->members[i].value, PROC_METRICS);
     }
+}
+
+/* The devices of one become those of the other. */
+static void copy_devices(struct proctor_snapshot *to, const struct proctor_snapshot *from)
+{
+    if (!from->device_count || !pr_snapshot_reserve(to, 0, from->device_count))
+        return;
+    memcpy(to->devices, from->devices, from->device_count * sizeof *to->devices);
+    to->device_count = from->device_count;
+    to->machine_interval = from->machine_interval;
 }
 
 const struct proctor_snapshot *pr_average_add(struct pr_average *a, int n,
@@ -20,11 +32,14 @@ const struct proctor_snapshot *pr_average_add(struct pr_average *a, int n,
     for (size_t k = 0; k < set->count; k++)
         pr_mean_add(set->items[k]->mean, set->items[k]->value, PROC_METRICS);
     a->interval += sample->interval;
+    copy_devices(&a->kept, sample);
     if (++a->pending < n && !sample->last)
         return NULL;
     pr_snapshot_copy(&a->out, sample);
     pr_mean_take(a->mean, a->out.value, METRIC_COUNT);
     take_members(&a->out, set);
+    copy_devices(&a->out, &a->kept);
+    a->kept.device_count = 0;
     a->out.interval = a->interval;
     a->pending = 0;
     a->interval = 0;

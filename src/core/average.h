@@ -6,7 +6,8 @@
 struct pr_average {
     struct pr_mean mean[METRIC_COUNT]; /* of the job; the members have theirs */
     struct proctor_snapshot out;
-    int pending; /* samples in it */
+    struct proctor_snapshot kept; /* the latest devices: they may not be in each sample */
+    int pending;                  /* samples in it */
     int64_t interval;
 };
 

@@ -10,7 +10,8 @@
 static bool takes_part(const struct pr_entity *e, int id)
 {
     return pr_entity_is_here(e) &&
-           !(e->no_mm && (pr_metrics[id].needs & (READ_STATM | READ_SMAPS | READ_STATUS)));
+           !((e->no_mm || e->kernel_thread) &&
+             (pr_metrics[id].needs & (READ_STATM | READ_SMAPS | READ_STATUS)));
 }
 
 static void fold_one(const struct pr_entities *set, int match, int id, double *job,

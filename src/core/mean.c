@@ -12,17 +12,16 @@ static bool is_last(int id)
 void pr_mean_add(struct pr_mean *m, const double *value, int count)
 {
     for (int id = 0; id < count; id++) {
-        if (is_last(id) || isnan(value[id]))
+        if (isnan(value[id]))
             continue;
-        m[id].sum += value[id];
-        m[id].known++;
+        m[id].sum = is_last(id) ? value[id] : m[id].sum + value[id];
+        m[id].known = is_last(id) ? 1 : m[id].known + 1;
     }
 }
 
 void pr_mean_take(struct pr_mean *m, double *value, int count)
 {
     for (int id = 0; id < count; id++)
-        if (!is_last(id))
-            value[id] = m[id].known ? m[id].sum / m[id].known : NAN;
+        value[id] = m[id].known ? m[id].sum / m[id].known : NAN;
     memset(m, 0, (size_t)count * sizeof *m);
 }

@@ -11,5 +11,6 @@ struct pr_mean {
 };
 
 void pr_mean_add(struct pr_mean *m, const double *value, int count);
-/* Replaces gauges and rates in value by their means, and starts anew. */
+/* Replaces gauges and rates in value by their means, counters by the last that was known; and
+ * starts anew. */
 void pr_mean_take(struct pr_mean *m, double *value, int count);

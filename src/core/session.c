@@ -49,10 +49,10 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     no_values(s->high);
     pr_session_name(s->own_id, sizeof s->own_id);
     s->run_id = config->run_id ? config->run_id : s->own_id;
+    pr_machine_init(&s->machine, &s->host, s->select.reads);
     s->text = malloc(SESSION_TEXT);
     if (!s->text)
         return pr_error(err, ENOMEM, "out of memory");
-    pr_machine_init(&s->machine, &s->host, s->select.reads);
     int r = pr_matches_init(&s->matches, &config->match, err);
     return r < 0 ? r : pr_host_open(&s->host, config->root, err);
 }
@@ -243,9 +243,12 @@ static void deliver(struct pr_session *s)
  * comes together in a second, and debts are forgotten after ten. */
 static void earn(struct pr_session *s)
 {
+    int64_t *const accounts[] = {&s->allowance, &s->machine_allowance};
     double second = s->config->budget * 1e7;
-    double allowance = (double)s->allowance + second * pr_seconds(s->now.interval);
-    s->allowance = llround(fmax(-10 * second, fmin(second, allowance)));
+    for (int i = 0; i < 2; i++) {
+        double allowance = (double)*accounts[i] + second * pr_seconds(s->now.interval);
+        *accounts[i] = llround(fmax(-10 * second, fmin(second, allowance)));
+    }
 }
 
 static void sample(struct pr_session *s, int64_t now, bool last)
@@ -258,6 +261,7 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     s->now.interval = now - (s->sampled ? s->sampled : s->start_boot);
     earn(s);
     int64_t allowed = s->allowance;
+    s->patient_cost = 0;
     pr_tick_read(s, now);
     if (last) /* once more: whoever vanished a moment ago shows up with its heir */
         pr_tick_read(s, now);
@@ -277,6 +281,7 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     int64_t cost = pr_clock_thread_cpu() - s->own_cpu_began;
     s->own_cpu += cost;
     s->allowance = allowed - cost;
+    s->machine_allowance -= cost - s->patient_cost; /* what can wait gives way to the machine */
 }
 
 /* Where nobody asked for an interval, it gets longer when the budget would not hold: by then PSS is
@@ -372,6 +377,7 @@ static void free_memory(struct pr_session *s)
     pr_entities_done(&s->set);
     pr_snapshot_done(&s->now);
     pr_snapshot_done(&s->average.out);
+    pr_snapshot_done(&s->average.kept);
     pr_matches_done(&s->matches);
     free(s->left);
     free(s->text);

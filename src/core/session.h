@@ -63,9 +63,10 @@ struct pr_session {
     double oom_kills;                   /* those that have been said */
     double rss_floor; /* below this, what rusage says of memory is our own size at the fork */
 
-    int64_t allowance; /* ns of CPU that readings which can wait may still use */
-    size_t turn;       /* whose turn it is with those */
-    bool over_budget;  /* recording has cost more than --budget; known at the end */
+    /* ns of CPU that readings which can wait may still use, and those of the machine. */
+    int64_t allowance, machine_allowance, patient_cost; /* the last: of those that can wait */
+    size_t turn;                                        /* whose turn it is with those */
+    bool over_budget; /* recording has cost more than --budget; known at the end */
 
     char reason[METRIC_COUNT][96]; /* why a metric is absent; the first one stays */
     unsigned long io_unreadable;   /* members whose I/O could not be read */

@@ -192,11 +192,13 @@ static void read_patient(struct pr_session *s, const struct pr_tick *t, int id)
         return;
     for (; done < count && s->allowance >= 0; done++) {
         struct pr_entity *e = s->set.items[(s->turn + done) % count];
-        if (!pr_entity_is_here(e) || e->no_mm)
+        if (!pr_entity_is_here(e) || e->no_mm || e->kernel_thread)
             continue;
         int64_t began = pr_clock_thread_cpu();
         read_source(s, t, e, id);
-        s->allowance -= pr_clock_thread_cpu() - began;
+        int64_t cost = pr_clock_thread_cpu() - began;
+        s->allowance -= cost;
+        s->patient_cost += cost;
     }
     s->turn = count ? (s->turn + done) % count : 0;
 }
@@ -382,7 +384,8 @@ static bool is_due(const struct pr_session *s, int64_t now)
     if (s->now.first || s->now.last || !s->machine.read_at)
         return true;
     /* What comes at the interval may come a little early. */
-    return since >= MACHINE_LEAST * 9 / 10 && (s->allowance >= 0 || since >= MACHINE_MOST);
+    return since >= MACHINE_LEAST * 9 / 10 &&
+           (s->machine_allowance >= 0 || since >= MACHINE_MOST * 9 / 10);
 }
 
 static void copy_devices(struct pr_session *s)

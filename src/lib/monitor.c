@@ -114,13 +114,15 @@ int proctor_monitor_watch_group(struct proctor_monitor *m, pid_t pgid, struct pr
 int proctor_monitor_watch_cgroup(struct proctor_monitor *m, const char *path,
                                  struct proctor_error *err)
 {
-    int r = check_owner(m, err);
-    if (r == 0 && m->prepared)
-        r = pr_error(err, EBUSY, "the monitor has begun already");
-    if (r == 0) /* the text is kept there */
-        r = pr_config_set(&m->config, OPTION_CGROUP, path, ORIGIN_OPTION, "cgroup", err);
-    struct pr_target_setting setting = {.kind = TARGET_CGROUP, .cgroup = m->config.cgroup};
-    return r < 0 ? r : watch(m, &setting, err);
+    struct pr_target_setting setting = {.kind = TARGET_CGROUP, .cgroup = path};
+    int r = *path ? watch(m, &setting, err) : pr_error(err, EINVAL, "the cgroup has no name");
+    if (r < 0)
+        return r;
+    m->watching = false; /* until its name is kept, too */
+    r = pr_config_set(&m->config, OPTION_CGROUP, path, ORIGIN_OPTION, "cgroup", err);
+    m->target.cgroup = m->config.cgroup;
+    m->watching = r == 0;
+    return r;
 }
 
 int pr_monitor_watch_matches(struct proctor_monitor *m, struct proctor_error *err)

@@ -24,9 +24,11 @@
 
 /* One group of the subtree, the first is the one that was named. */
 struct node {
-    char *dir; /* below the host's root */
-    int procs; /* held, -1 where it is not */
+    char *dir;   /* below the host's root */
+    int procs;   /* held, -1 where it is not */
+    ino_t inode; /* another one is another group of the same name */
     nlink_t links;
+    bool listed; /* the groups below it are known */
     bool gone;
 };
 
@@ -37,6 +39,7 @@ struct cgroup {
     struct node *nodes;
     size_t count, cap;
     size_t members; /* at the last look */
+    bool failed;    /* somebody may not have been seen at that */
     bool had_members;
     bool may_hold; /* files of version 2. Those of version 1 say the same again and again, as long
                       as somebody asks more than once a second */
@@ -73,10 +76,11 @@ static void close_node(struct node *n, struct pr_host *host)
     n->procs = -1;
 }
 
-/* Groups that were removed; the one that was named stays. */
-static void drop_gone(struct cgroup *c, struct pr_host *host)
+/* Groups that were removed; the one that was named stays. True where there were any: then others
+ * may have come in their place, and the number of links tells nothing. */
+static bool drop_gone(struct cgroup *c, struct pr_host *host)
 {
-    size_t kept = 0;
+    size_t kept = 0, before = c->count;
     for (size_t i = 0; i < c->count; i++) {
         if (!c->nodes[i].gone || i == 0) {
             c->nodes[kept++] = c->nodes[i];
@@ -86,6 +90,7 @@ static void drop_gone(struct cgroup *c, struct pr_host *host)
         free(c->nodes[i].dir);
     }
     c->count = kept;
+    return kept < before;
 }
 
 static void list_below(struct cgroup *c, const struct pr_tick *t, size_t at)
@@ -107,45 +112,50 @@ static void list_below(struct cgroup *c, const struct pr_tick *t, size_t at)
     close(fd);
 }
 
+static void look_at_node(struct node *n, struct pr_host *host)
+{
+    struct stat st;
+    n->gone = fstatat(host->root, n->dir, &st, 0) < 0;
+    if (n->gone)
+        return;
+    if (st.st_ino != n->inode)
+        close_node(n, host);
+    n->listed &= st.st_ino == n->inode && st.st_nlink == n->links && host->held;
+    n->inode = st.st_ino;
+    n->links = st.st_nlink;
+}
+
 /* Nodes are added behind, so that one pass finds all that is new at any depth. */
 static void find_groups(struct cgroup *c, const struct pr_tick *t)
 {
+    for (size_t i = 0; i < c->count; i++)
+        look_at_node(&c->nodes[i], t->host);
+    bool anew = drop_gone(c, t->host);
     for (size_t i = 0; i < c->count; i++) {
-        struct stat st;
-        if (fstatat(t->host->root, c->nodes[i].dir, &st, 0) < 0) {
-            c->nodes[i].gone = true;
+        if (i > 0 && !c->nodes[i].inode)
+            look_at_node(&c->nodes[i], t->host);
+        if (c->nodes[i].listed && !anew)
             continue;
-        }
-        bool changed = st.st_nlink != c->nodes[i].links || !t->host->held;
-        c->nodes[i].links = st.st_nlink;
-        if (changed)
-            list_below(c, t, i);
+        c->nodes[i].listed = true;
+        list_below(c, t, i);
     }
-    drop_gone(c, t->host);
 }
 
 /* --- their members ---------------------------------------------------------------------------- */
 
-static ssize_t read_procs(const struct cgroup *c, const struct pr_tick *t, struct node *n)
+/* The file of a group's members: held, or to be closed by give_back. Descriptor or -errno. */
+static int open_procs(const struct cgroup *c, struct pr_host *host, struct node *n)
 {
     char path[PATH_SIZE];
-    int fd = n->procs;
-    if (fd < 0) {
-        snprintf(path, sizeof path, "%s/cgroup.procs", n->dir);
-        fd = pr_fs_open(t->host->root, path);
-    }
-    if (fd < 0)
-        return fd;
-    ssize_t len = pr_fs_pread_long(fd, t->text, t->text_size);
-    if (fd == n->procs)
-        return len;
-    if (c->may_hold && t->host->holding < t->host->hold_limit) {
-        t->host->holding++;
+    if (n->procs >= 0)
+        return n->procs;
+    snprintf(path, sizeof path, "%s/cgroup.procs", n->dir);
+    int fd = pr_fs_open(host->root, path);
+    if (fd >= 0 && c->may_hold && host->holding < host->hold_limit) {
+        host->holding++;
         n->procs = fd;
-    } else {
-        close(fd);
     }
-    return len;
+    return fd;
 }
 
 /* Who started after our last look cannot have used anything elsewhere that we could tell apart. */
@@ -173,24 +183,36 @@ static bool meet(struct cgroup *c, const struct pr_tick *t, struct pr_entities *
     return true;
 }
 
-static int read_members(struct cgroup *c, const struct pr_tick *t, struct pr_entities *set,
-                        struct node *n)
+static void meet_all(struct cgroup *c, const struct pr_tick *t, struct pr_entities *set,
+                     struct pr_scan s)
 {
+    struct pr_scan line;
     uint64_t pid;
-    ssize_t len = read_procs(c, t, n);
-    if (len == -ENODEV || len == -ENOENT) {
-        n->gone = true;
-        return 0;
-    }
-    if (len == -EOPNOTSUPP) /* threads of the group above */
-        return 0;
-    if (len < 0)
-        return (int)len;
-    struct pr_scan s = pr_scan_of(t->text, (size_t)len), line;
     while (pr_scan_line(&s, &line))
         if (pr_scan_u64(&line, &pid) && pid <= INT32_MAX) /* 0 is of another pid namespace */
             c->members += pid == 0 || meet(c, t, set, (pid_t)pid);
-    return 0;
+}
+
+/* Of a group with very many members in pieces, each up to its last whole line. */
+static int read_members(struct cgroup *c, const struct pr_tick *t, struct pr_entities *set,
+                        struct node *n)
+{
+    int fd = open_procs(c, t->host, n), r = fd < 0 ? fd : 0;
+    ssize_t len = 1;
+    for (off_t at = 0; r == 0 && len > 0; at += len) {
+        len = pread(fd, t->text, t->text_size, at);
+        r = len < 0 ? -errno : 0;
+        const char *end = len > 0 ? memrchr(t->text, '\n', (size_t)len) : NULL;
+        len = end ? end + 1 - t->text : 0;
+        meet_all(c, t, set, pr_scan_of(t->text, (size_t)len));
+    }
+    if (fd >= 0 && fd != n->procs)
+        close(fd);
+    if (r == -ENODEV || r == -ENOENT) {
+        close_node(n, t->host); /* another group may be there by the next look */
+        return 0;
+    }
+    return r == -EOPNOTSUPP ? 0 : r; /* threads, whose processes are in the group above */
 }
 
 static int cgroup_update(struct pr_target *target, const struct pr_tick *t, struct pr_entities *set)
@@ -198,12 +220,14 @@ static int cgroup_update(struct pr_target *target, const struct pr_tick *t, stru
     struct cgroup *c = (struct cgroup *)target;
     int r = 0;
     c->members = 0;
+    c->failed = false;
     find_groups(c, t);
     for (size_t i = 0; i < c->count; i++) {
         int code = read_members(c, t, set, &c->nodes[i]);
         r = r < 0 ? r : code;
     }
-    for (size_t i = 0; i < set->count; i++)
+    c->failed = r < 0;
+    for (size_t i = 0; i < set->count && !c->failed; i++)
         set->items[i]->left = set->items[i]->listed_at != t->now;
     c->had_members |= c->members > 0;
     c->listing.looked = true;
@@ -216,7 +240,7 @@ static bool cgroup_over(const struct pr_target *target, const struct pr_entities
 {
     const struct cgroup *c = (const struct cgroup *)target;
     (void)set;
-    return c->count && (c->nodes[0].gone || (c->had_members && c->members == 0));
+    return !c->failed && (c->nodes[0].gone || (c->had_members && c->members == 0));
 }
 
 static void cgroup_free(struct pr_target *target, bool close_files)
@@ -237,15 +261,16 @@ static const struct pr_target_ops ops = {
 
 /* --- finding it ------------------------------------------------------------------------------- */
 
-static bool has_members(const struct pr_host *host, const char *dir)
+/* Length of its list of members, or -errno. */
+static ssize_t has_members(const struct pr_host *host, const char *dir)
 {
     char path[PATH_SIZE], text[16];
     snprintf(path, sizeof path, "%s/cgroup.procs", dir);
-    return pr_fs_read(host->root, path, text, sizeof text) > 0;
+    return pr_fs_read(host->root, path, text, sizeof text);
 }
 
 /* A group may be there in several hierarchies, and processes in one of them only: the first with
- * members, else the first. */
+ * members, else the first. Who names a directory means that one. */
 static bool find_dir(const struct pr_host *host, const char *name, char *ret_dir, size_t size)
 {
     static const char *const controllers[] = {"",        "memory",      "cpuacct", "cpu",
@@ -253,10 +278,12 @@ static bool find_dir(const struct pr_host *host, const char *name, char *ret_dir
                                               "freezer", "name=systemd"};
     char dir[PATH_SIZE];
     bool found = false;
+    if (*name == '/' && has_members(host, name + 1) != -ENOENT)
+        return pr_cgroup_named(host, name, NULL, ret_dir, size);
     for (size_t i = 0; i < sizeof controllers / sizeof *controllers; i++) {
         if (!pr_cgroup_named(host, name, controllers[i], dir, sizeof dir))
             continue;
-        bool populated = has_members(host, dir);
+        bool populated = has_members(host, dir) > 0;
         if (!found || populated)
             snprintf(ret_dir, size, "%s", dir);
         found = true;
@@ -285,13 +312,19 @@ int pr_cgroup_new(const struct pr_target_setting *setting, const struct pr_host 
                         "there is no cgroup '%.120s'; name it as in /proc/PID/cgroup, or by its "
                         "directory in /sys/fs/cgroup",
                         setting->cgroup);
+    ssize_t members = has_members(host, dir);
+    if (members == -EOPNOTSUPP)
+        return pr_error(err, EINVAL,
+                        "cgroup '%.120s' is a threaded one: name the group above it, which has the "
+                        "processes",
+                        setting->cgroup);
     struct cgroup *c = calloc(1, sizeof *c);
     if (!c)
         return pr_error(err, ENOMEM, "out of memory");
     *c = (struct cgroup){.target.ops = &ops, .setting = *setting};
     c->listing.loadavg = c->listing.list = -1;
     c->may_hold = host->held && is_version_2(host, dir);
-    c->had_members = has_members(host, dir); /* it may be empty before we look */
+    c->had_members = members > 0; /* it may be empty before we look */
     if (!add_node(c, dir)) {
         cgroup_free(&c->target, true);
         return pr_error(err, ENOMEM, "out of memory");
