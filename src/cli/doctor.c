@@ -115,18 +115,28 @@ static void own_processes(struct doctor *d)
     }
 }
 
-/* Somebody else's process, to try what may be read of it. */
+/* Somebody else's process, to try what may be read of it: an ordinary one rather than the first,
+ * which has more rights than anybody. */
+static bool consider(void *data, const char *name)
+{
+    struct doctor *d = data;
+    struct stat st;
+    char path[64], text[8];
+    int pid = atoi(name);
+    snprintf(path, sizeof path, "%.32s/cmdline", name); /* empty of a kernel thread */
+    if (pid > 1 && fstatat(d->host.proc, name, &st, 0) == 0 && st.st_uid != geteuid() &&
+        pr_fs_read(d->host.proc, path, text, sizeof text) > 0)
+        d->other = pid;
+    return d->other == 0;
+}
+
 static void find_other(struct doctor *d)
 {
-    char path[32];
-    struct stat st;
-    for (pid_t pid = 1; pid < 4096 && !d->other; pid++) {
-        snprintf(path, sizeof path, "%d", (int)pid);
-        struct pr_stat_line who;
-        if (fstatat(d->host.proc, path, &st, 0) == 0 && st.st_uid != geteuid() &&
-            stat_of(d, pid, &who) && who.state != 'Z')
-            d->other = pid;
-    }
+    char names[4096];
+    struct pr_stat_line who;
+    pr_fs_list(d->host.proc, ".", names, sizeof names, consider, d);
+    if (!d->other && getpid() != 1 && stat_of(d, 1, &who))
+        d->other = 1;
 }
 
 static void others_processes(struct doctor *d)
@@ -136,11 +146,8 @@ static void others_processes(struct doctor *d)
             ? "none: it has capabilities that this root lacks; others may well be readable"
             : "sudo, or `setcap cap_sys_ptrace,cap_dac_read_search=ep` on proctor";
     char how[96];
-    struct pr_stat_line who;
     heading(d, "processes of other users");
     find_other(d);
-    if (!d->other && getpid() != 1 && stat_of(d, 1, &who)) /* to root all are much the same */
-        d->other = 1;
     if (!d->other) {
         line(d, geteuid() == 0 ? YES : PART, "all that is there",
              geteuid() == 0 ? "root reads what the kernel lets it; no such process runs just now"
@@ -342,6 +349,17 @@ static const char *container(const struct doctor *d)
     return NULL;
 }
 
+static void limit(struct pr_buf *out, const struct pr_limits *limits, enum pr_limit which,
+                  enum pr_unit unit)
+{
+    if (isnan(limits->total[which])) {
+        pr_buf_printf(out, "an unknown number of %s", pr_units_name(unit));
+        return;
+    }
+    pr_units_human(out, limits->total[which], unit);
+    pr_buf_printf(out, " (%s)", limits->source[which]);
+}
+
 static void where(struct doctor *d)
 {
     struct utsname u = {0};
@@ -355,19 +373,25 @@ static void where(struct doctor *d)
                   u.nodename, u.sysname, u.release, u.machine, user ? user->pw_name : "?",
                   (int)geteuid(), in ? "; signs of a container: " : "", in ? in : "");
     pr_buf_str(&text, "\nwhat a job may use: ");
-    pr_units_human(&text, limits.total[LIMIT_CPU], UNIT_CORES);
-    pr_buf_printf(&text, " (%s), ", limits.source[LIMIT_CPU]);
-    pr_units_human(&text, limits.total[LIMIT_MEMORY], UNIT_BYTES);
-    pr_buf_printf(&text, " (%s)", limits.source[LIMIT_MEMORY]);
+    limit(&text, &limits, LIMIT_CPU, UNIT_CORES);
+    pr_buf_str(&text, ", ");
+    limit(&text, &limits, LIMIT_MEMORY, UNIT_BYTES);
     puts(pr_buf_text(&text));
     pr_buf_done(&text);
 }
 
 static void examine(struct doctor *d)
 {
+    struct pr_stat_line who;
     where(d);
-    own_processes(d);
-    others_processes(d);
+    if (strcmp(d->config.root, "/") == 0 && !stat_of(d, getpid(), &who)) {
+        heading(d, "processes");
+        line(d, NO, "anything of them", "/proc has no processes: is it mounted?",
+             "mount -t proc proc /proc, or name another one with --root");
+    } else {
+        own_processes(d);
+        others_processes(d);
+    }
     account(d);
     machine(d);
 }

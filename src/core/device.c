@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MISSED_MOST 100 /* readings after which a device is forgotten */
+
 /* Which metrics each kind has, in the order of their rows, and where. */
 static enum pr_metric_id metric_in[DEVICE_KINDS][DEVICE_VALUES];
 static signed char slot_of[DEVICE_KINDS][METRIC_COUNT];
@@ -163,9 +165,19 @@ static void settle_one(struct pr_device_state *d, double dt, double *sum)
 
 void pr_devices_begin(struct pr_devices *set)
 {
+    size_t kept = 0;
     set->cursor = 0;
-    for (size_t i = 0; i < set->count; i++)
-        set->items[i].present = false;
+    for (size_t i = 0; i < set->count; i++) {
+        struct pr_device_state *d = &set->items[i];
+        d->missed = d->present ? 0 : d->missed + 1;
+        d->present = false;
+        if (d->missed > MISSED_MOST) /* containers come and go, each with an interface */
+            continue;
+        if (kept < i)
+            set->items[kept] = *d;
+        kept++;
+    }
+    set->count = kept;
 }
 
 void pr_devices_settle(struct pr_devices *set, double dt, double *sum)

@@ -26,6 +26,7 @@ struct pr_device_state {
     struct pr_device out;
     bool present;                                   /* in this reading */
     bool away;                                      /* it was not in the one before */
+    unsigned missed;                                /* readings that it has not been in */
     double raw[DEVICE_VALUES], last[DEVICE_VALUES]; /* as the kernel has them, now and before */
     double total[DEVICE_VALUES];                    /* growth of counters since the first reading */
 };

@@ -18,15 +18,10 @@
 
 #define RECEIPT METRIC_FAULTS_MINOR
 
-static double known(double v)
-{
-    return isnan(v) ? 0 : v;
-}
-
 /* What a member stands for. */
 static double account_of(const struct pr_ledger *l, const struct pr_entity *e, int i)
 {
-    return known(e->value[i]) + (l->own_only ? 0 : e->reaped[i]);
+    return pr_value_known(e->value[i]) + (l->own_only ? 0 : e->reaped[i]);
 }
 
 void pr_ledger_init(struct pr_ledger *l, pid_t reaper)
@@ -57,7 +52,7 @@ void pr_ledger_return(struct pr_ledger *l, struct pr_entity *e, const double *va
     for (int i = 0; i < PROC_METRICS; i++) {
         if (!pr_metric_in_ledger((enum pr_metric_id)i))
             continue;
-        l->before[i] += known(e->value[i]) - known(value[i]);
+        l->before[i] += pr_value_known(e->value[i]) - pr_value_known(value[i]);
         l->before[i] += l->own_only ? 0 : e->reaped[i] - reaped[i];
         e->previous[i] = e->value[i];
     }
@@ -72,7 +67,7 @@ void pr_ledger_reap(struct pr_ledger *l, struct pr_entity *e, const double *usag
         }
     /* What it has taken over since the last settling may be the receipt of somebody who vanished.
      */
-    double had = e ? known(e->value[RECEIPT]) + e->receipts_seen : 0;
+    double had = e ? pr_value_known(e->value[RECEIPT]) + e->receipts_seen : 0;
     l->receipts_new += fmax(0, usage[RECEIPT] - had);
     if (!e)
         return;
@@ -120,7 +115,7 @@ static void keep_own(struct pr_ledger *l, const struct pr_entity *e)
 {
     for (int i = 0; i < PROC_METRICS; i++)
         if (pr_metric_in_ledger((enum pr_metric_id)i) && !(pr_metrics[i].needs & READ_IO))
-            l->lost[i] += known(e->value[i]);
+            l->lost[i] += pr_value_known(e->value[i]);
 }
 
 /* Its heir has its I/O as if it were its own; in the accounts by name (match.c) each has its own
@@ -129,7 +124,7 @@ static void keep_io_apart(const struct pr_entity *e, struct pr_entity *heir)
 {
     for (int i = 0; i < PROC_METRICS; i++)
         if (pr_metrics[i].needs & READ_IO)
-            heir->match_since[i] += known(e->value[i]);
+            heir->match_since[i] += pr_value_known(e->value[i]);
 }
 
 static void settle_one(struct pr_ledger *l, struct pr_entity *e, bool last)
@@ -172,7 +167,7 @@ static void claim(const struct pr_ledger *l, const struct pr_entities *set, stru
         e->vanished_for = 0; /* whom it waited for is gone, too: the receipt can come later */
     e->heir = heir;
     e->direct = heir ? heir->pid == e->ppid : e->ppid == l->reaper;
-    e->claim = known(e->value[RECEIPT]) + e->reaped[RECEIPT];
+    e->claim = pr_value_known(e->value[RECEIPT]) + e->reaped[RECEIPT];
 }
 
 static void settle_vanished(struct pr_ledger *l, const struct pr_entities *set, bool last)
@@ -231,5 +226,5 @@ void pr_ledger_settle(struct pr_ledger *l, const struct pr_entities *set, bool l
     }
     for (int i = 0; i < PROC_METRICS; i++)
         if (pr_metric_in_ledger((enum pr_metric_id)i) && l->known[i])
-            l->total[i] = fmax(known(l->total[i]), sum[i]);
+            l->total[i] = fmax(pr_value_known(l->total[i]), sum[i]);
 }

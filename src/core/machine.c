@@ -25,20 +25,14 @@ const struct pr_machine_source *const pr_machine_sources[MACHINE_COUNT] = {
 /* The kernel's ticks are 1 to 10 ms: over less than this there is no rate. */
 #define RATE_LEAST 0.05
 
-static void no_values(double *value)
-{
-    for (int id = 0; id < METRIC_COUNT; id++)
-        value[id] = NAN;
-}
-
 void pr_machine_init(struct pr_machine *m, struct pr_host *host, unsigned reads)
 {
     *m = (struct pr_machine){.host = host, .reads = reads, .space_helper = -1};
-    no_values(m->value);
-    no_values(m->base);
-    no_values(m->highest);
-    no_values(m->previous);
-    no_values(m->sum);
+    pr_values_none(m->value, METRIC_COUNT);
+    pr_values_none(m->base, METRIC_COUNT);
+    pr_values_none(m->highest, METRIC_COUNT);
+    pr_values_none(m->previous, METRIC_COUNT);
+    pr_values_none(m->sum, METRIC_COUNT);
     for (int id = 0; id < MACHINE_COUNT; id++)
         m->source[id].fd = -1;
 }
@@ -132,7 +126,7 @@ void pr_machine_read(struct pr_machine *m, const struct pr_tick *t)
     double dt = m->read_at ? pr_seconds(t->now - m->read_at) : NAN;
     if (dt < RATE_LEAST)
         dt = NAN;
-    no_values(m->raw);
+    pr_values_none(m->raw, METRIC_COUNT);
     pr_devices_begin(&m->devices);
     read_all(m, t);
     pr_devices_settle(&m->devices, dt, m->sum);
@@ -148,7 +142,7 @@ void pr_machine_read(struct pr_machine *m, const struct pr_tick *t)
 void pr_machine_skip(struct pr_machine *m)
 {
     pr_devices_begin(&m->devices);
-    no_values(m->value);
+    pr_values_none(m->value, METRIC_COUNT);
 }
 
 void pr_machine_done(struct pr_machine *m, bool close_files)

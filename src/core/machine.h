@@ -22,6 +22,7 @@ struct pr_machine {
     double raw[METRIC_COUNT];   /* this reading; NaN is absent. Only from PROC_METRICS on */
     double value[METRIC_COUNT]; /* the result, the same way */
     pid_t of;                   /* the process whose cgroup is the job's, 0 for none */
+    bool moved;                 /* it is in another one than before: for whoever wants to know */
     const char *cgroup;         /* or the cgroup itself, as the user named it; borrowed */
     int space_helper; /* the command's: socket of a process that asks ZFS, -1 for none (space.h) */
     double space_cpu; /* CPU time that it has used, seconds */

@@ -116,11 +116,6 @@ static bool is_due(const struct pr_entity *e, int64_t now)
            strcmp(e->named_comm, e->comm) != 0;
 }
 
-static double known(double v)
-{
-    return isnan(v) ? 0 : v;
-}
-
 /* What it used under its rule, up to these values, stays there. */
 static void leave(struct pr_matches *m, struct pr_entity *e, const double *value)
 {
@@ -128,7 +123,7 @@ static void leave(struct pr_matches *m, struct pr_entity *e, const double *value
         return;
     for (int id = 0; id < PROC_METRICS; id++)
         if (pr_metric_in_ledger((enum pr_metric_id)id))
-            m->items[e->match].ended[id] += known(value[id]) - e->match_since[id];
+            m->items[e->match].ended[id] += pr_value_known(value[id]) - e->match_since[id];
     e->match = MATCH_NONE;
 }
 
@@ -155,13 +150,13 @@ static void enter(struct pr_matches *m, struct pr_entity *e, int match, const do
     e->match = match;
     count_instance(&m->items[match], e, match);
     for (int id = 0; id < PROC_METRICS; id++)
-        e->match_since[id] = known(since[id]);
+        e->match_since[id] = pr_value_known(since[id]);
 }
 
 void pr_match_return(struct pr_entity *e, const double *value)
 {
     for (int id = 0; id < PROC_METRICS; id++)
-        e->match_since[id] += known(e->value[id]) - known(value[id]);
+        e->match_since[id] += pr_value_known(e->value[id]) - pr_value_known(value[id]);
 }
 
 static void place(struct pr_matches *m, struct pr_entity *e, const struct pr_tick *t)
@@ -211,7 +206,7 @@ static void count(struct pr_match *rule, const struct pr_entities *set, int inde
             take_largest(rule, e);
         }
         for (int id = 0; id < PROC_METRICS; id++) {
-            value[id] += known(e->value[id]) - e->match_since[id];
+            value[id] += pr_value_known(e->value[id]) - e->match_since[id];
             rule->seen[id] |= !isnan(e->value[id]);
         }
     }
@@ -232,6 +227,8 @@ void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const stru
         count(rule, set, (int)i, basis, value);
         pr_fold_match(set, (int)i, value, mark);
         pr_derive(value, rule->previous, basis, mark);
+        for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
+            mark[id] = MARK_WITH_REAPED; /* the kernel has no other I/O of a process */
         pr_stats_add_values(&rule->stats, value, mark, PROC_METRICS, pr_seconds(sample->elapsed),
                             pr_seconds(sample->interval));
         memcpy(rule->previous, value, sizeof rule->previous);

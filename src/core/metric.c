@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/metric.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "util/scan.h"
@@ -14,6 +15,17 @@ const struct pr_metric pr_metrics[METRIC_COUNT] = {
 };
 
 _Static_assert(METRIC_COUNT <= SCAN_METRICS, "pr_scan_keyed could not tell them apart");
+
+void pr_values_none(double *value, int count)
+{
+    for (int i = 0; i < count; i++)
+        value[i] = NAN;
+}
+
+double pr_value_known(double v)
+{
+    return isnan(v) ? 0 : v;
+}
 
 enum pr_metric_id pr_metric_find(const char *key)
 {
@@ -81,6 +93,8 @@ const char *pr_mark_name(enum pr_mark mark)
     static const char *const names[] = {[MARK_NONE] = NULL,
                                         [MARK_LOWER_BOUND] = "lower bound",
                                         [MARK_FROM_RSS] = "from RSS",
-                                        [MARK_CPU_SHARE] = "by share of CPU time"};
+                                        [MARK_CPU_SHARE] = "by share of CPU time",
+                                        [MARK_WITH_REAPED] = "with children it has waited for",
+                                        [MARK_FEW_SAMPLES] = "known in few samples"};
     return names[mark];
 }

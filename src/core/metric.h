@@ -52,7 +52,14 @@ enum pr_read {
 };
 
 /* What is to be said about a value besides the value. */
-enum pr_mark { MARK_NONE, MARK_LOWER_BOUND, MARK_FROM_RSS, MARK_CPU_SHARE };
+enum pr_mark {
+    MARK_NONE,
+    MARK_LOWER_BOUND,
+    MARK_FROM_RSS,
+    MARK_CPU_SHARE,
+    MARK_WITH_REAPED,
+    MARK_FEW_SAMPLES,
+};
 
 struct pr_metric {
     const char *key;
@@ -71,6 +78,10 @@ extern const struct pr_metric pr_metrics[METRIC_COUNT];
 
 #define METRIC_NONE METRIC_COUNT
 
+/* Nothing is known of these. */
+void pr_values_none(double *value, int count);
+/* What is absent counts as nothing, in a sum. */
+double pr_value_known(double v);
 /* The metric with this key, or METRIC_NONE. */
 enum pr_metric_id pr_metric_find(const char *key);
 /* Appends the column name: "mem_rss_bytes". */

@@ -104,9 +104,10 @@ struct pr_queue *pr_queue_new(struct pr_sink **sinks, size_t count, struct pr_ev
 }
 
 /* How many slots, so that members of all of them stay within RING_BYTES. */
-static unsigned slots_for(size_t members)
+static unsigned slots_for(size_t members, size_t devices)
 {
-    size_t fit = RING_BYTES / (members * sizeof(struct pr_member) + 1);
+    size_t each = members * sizeof(struct pr_member) + devices * sizeof(struct pr_device);
+    size_t fit = RING_BYTES / (each + 1);
     return fit >= RING ? RING : fit < 4 ? 4 : (unsigned)fit;
 }
 
@@ -122,7 +123,7 @@ static void make_room(struct pr_queue *q, size_t members, size_t devices)
     if (members <= q->room)
         return;
     q->room = members;
-    q->size = slots_for(members);
+    q->size = slots_for(members, q->device_room);
     q->head = q->tail = 0;
     for (unsigned i = 0; i < RING; i++) {
         if (i < q->size)
@@ -136,7 +137,7 @@ void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot)
 {
     pthread_mutex_lock(&q->lock);
     make_room(q, snapshot->member_cap, snapshot->device_cap);
-    unsigned slots = slots_for(snapshot->member_count);
+    unsigned slots = slots_for(snapshot->member_count, snapshot->device_count);
     bool full = q->head - q->tail >= (slots < q->size ? slots : q->size);
     pthread_mutex_unlock(&q->lock);
     if (full) {

@@ -32,12 +32,6 @@ void pr_session_name(char *text, size_t size)
     snprintf(text, size, "%s-%08x", when, random);
 }
 
-static void no_values(double *value)
-{
-    for (int id = 0; id < METRIC_COUNT; id++)
-        value[id] = NAN;
-}
-
 int pr_session_init(struct pr_session *s, const struct pr_config *config, struct proctor_error *err)
 {
     *s = (struct pr_session){.config = config, .timer = -1, .host = {.root = -1, .proc = -1}};
@@ -45,8 +39,8 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     pr_events_init(&s->events);
     pr_stats_init(&s->stats);
     s->stats.machine = config->machine;
-    no_values(s->totals_before);
-    no_values(s->high);
+    pr_values_none(s->totals_before, PROC_METRICS);
+    pr_values_none(s->high, METRIC_COUNT);
     pr_session_name(s->own_id, sizeof s->own_id);
     s->run_id = config->run_id ? config->run_id : s->own_id;
     pr_machine_init(&s->machine, &s->host, s->select.reads);
@@ -57,15 +51,23 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     return r < 0 ? r : pr_host_open(&s->host, config->root, err);
 }
 
-static void set_limits(struct pr_session *s, const struct pr_target_setting *setting)
+/* Of the cgroup that is watched, or that the job's first process is in. Programs by name are
+ * anywhere: what we may use ourselves is what can be known. */
+static void read_limits(struct pr_session *s)
+{
+    bool by_name = s->watched.kind == TARGET_MATCH && !s->host.foreign;
+    if (s->watched.cgroup)
+        pr_limits_read_cgroup(&s->host, s->watched.cgroup, &s->limits);
+    else
+        pr_limits_read(&s->host, by_name ? getpid() : s->machine.of, &s->limits);
+}
+
+static void set_limits(struct pr_session *s)
 {
     const double option[LIMIT_COUNT] = {
         [LIMIT_CPU] = s->config->cpu_total, [LIMIT_MEMORY] = s->config->memory_total};
     static const char *const names[LIMIT_COUNT] = {"--cpu-total", "--memory-total"};
-    if (setting->cgroup)
-        pr_limits_read_cgroup(&s->host, setting->cgroup, &s->limits);
-    else
-        pr_limits_read(&s->host, setting->root, &s->limits);
+    read_limits(s);
     for (int i = 0; i < LIMIT_COUNT; i++) {
         if (option[i] <= 0)
             continue;
@@ -81,9 +83,9 @@ int pr_session_watch(struct pr_session *s, const struct pr_target_setting *setti
                      struct proctor_error *err)
 {
     struct pr_target *target;
-    struct pr_target_setting whole = *setting;
-    whole.matches = &s->matches;
-    int r = pr_target_new(&whole, &s->host, &target, err);
+    s->watched = *setting;
+    s->watched.matches = &s->matches;
+    int r = pr_target_new(&s->watched, &s->host, &target, err);
     if (r < 0)
         return r;
     if (s->target)
@@ -92,9 +94,9 @@ int pr_session_watch(struct pr_session *s, const struct pr_target_setting *setti
     s->reaping = setting->adopter != 0;
     pr_ledger_init(&s->ledger, setting->adopter);
     s->ledger.own_only = target->ops->own_only || setting->alone;
-    s->machine.of = setting->root;
+    s->machine.of = setting->kind == TARGET_TREE ? setting->root : 0;
     s->machine.cgroup = setting->cgroup;
-    set_limits(s, setting);
+    set_limits(s);
     return 0;
 }
 
@@ -171,7 +173,7 @@ int pr_session_arm(struct pr_session *s)
 /* Inside somebody else's process all that we hold is at most a quarter of what it may. */
 static void share_descriptors(struct pr_session *s)
 {
-    s->own_fds += 5 + s->energy.zones;              /* root, proc, its listing, loadavg, timer */
+    s->own_fds += 3 + s->target->files + s->energy.zones; /* root, proc, timer */
     int left = s->host.hold_limit - s->own_fds - 2; /* one wakes the thread, one is open just now */
     if (s->inside)
         s->host.hold_limit = left > 0 ? left : 0;
@@ -239,6 +241,20 @@ static void deliver(struct pr_session *s)
         s->on_sample(out, s->on_sample_data);
 }
 
+/* A group has no process that could be asked before it is looked at, and a job may move to another
+ * cgroup: the limits are those of where it is. */
+static void find_place(struct pr_session *s)
+{
+    bool asked = s->watched.kind != TARGET_GROUP || s->machine.of;
+    for (size_t k = 0; k < s->set.count && !s->machine.of && !asked; k++)
+        if (pr_entity_is_here(s->set.items[k]))
+            s->machine.of = s->set.items[k]->pid;
+    if ((asked || !s->machine.of) && !s->machine.moved)
+        return;
+    s->machine.moved = false;
+    set_limits(s);
+}
+
 /* What readings that can wait may use is what the budget leaves after all others: at most what
  * comes together in a second, and debts are forgotten after ten. */
 static void earn(struct pr_session *s)
@@ -265,6 +281,7 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     pr_tick_read(s, now);
     if (last) /* once more: whoever vanished a moment ago shows up with its heir */
         pr_tick_read(s, now);
+    find_place(s);
     double dt = rate_time(s);
     pr_tick_job(s, dt, last);
     pr_tick_machine(s, now);

@@ -23,6 +23,7 @@ struct pr_session {
     struct pr_select select;
     struct pr_host host;
     struct pr_target *target;
+    struct pr_target_setting watched;
     struct pr_entities set;
     struct pr_ledger ledger;
     struct pr_limits limits;
@@ -58,9 +59,8 @@ struct pr_session {
     struct proctor_snapshot now; /* being made */
     struct pr_average average;
     bool want_members, want_devices;
-    double totals_before[PROC_METRICS]; /* counters at the sample before */
-    double high[METRIC_COUNT];          /* high-water marks */
-    double oom_kills;                   /* those that have been said */
+    double totals_before[PROC_METRICS];   /* counters at the sample before */
+    double high[METRIC_COUNT], oom_kills; /* high-water marks; kills that have been said */
     double rss_floor; /* below this, what rusage says of memory is our own size at the fork */
 
     /* ns of CPU that readings which can wait may still use, and those of the machine. */
@@ -68,9 +68,8 @@ struct pr_session {
     size_t turn;                                        /* whose turn it is with those */
     bool over_budget; /* recording has cost more than --budget; known at the end */
 
-    char reason[METRIC_COUNT][96]; /* why a metric is absent; the first one stays */
-    unsigned long io_unreadable;   /* members whose I/O could not be read */
-    unsigned long departed;        /* members that left the job and lived on */
+    char reason[METRIC_COUNT][96];         /* why a metric is absent; the first one stays */
+    unsigned long io_unreadable, departed; /* members whose I/O could not be read; that left */
     bool children_ignored; /* by a member: those that end between samples leave no account */
     struct pr_left *left;  /* who is still running at the end */
     size_t left_count;

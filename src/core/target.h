@@ -7,6 +7,7 @@
 
 struct pr_target {
     const struct pr_target_ops *ops; /* the first member of every target */
+    int files;                       /* descriptors that it holds for good */
 };
 
 struct pr_target_ops {

@@ -133,7 +133,7 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
         blank_gauges(e);
     e->no_mm = borrows_memory(s, e);
     s->children_ignored |= e->ignores_children;
-    if (e->kernel_thread)
+    if (e->kernel_thread && s->set.count == 1)
         explain_kernel_thread(s, e);
 }
 
@@ -391,10 +391,8 @@ static bool is_due(const struct pr_session *s, int64_t now)
 static void copy_devices(struct pr_session *s)
 {
     const struct pr_devices *all = &s->machine.devices;
-    if (!pr_snapshot_reserve(&s->now, 0, all->count))
-        return;
     for (size_t i = 0; i < all->count; i++)
-        if (all->items[i].present)
+        if (all->items[i].present && pr_snapshot_reserve(&s->now, 0, s->now.device_count + 1))
             s->now.devices[s->now.device_count++] = all->items[i].out;
 }
 

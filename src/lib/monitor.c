@@ -185,6 +185,8 @@ static enum pr_way way_of(const struct pr_target_setting *target)
                                        [TARGET_CGROUP] = WAY_ATTACH,
                                        [TARGET_MATCH] = WAY_MATCH,
                                        [TARGET_SYSTEM] = WAY_SYSTEM};
+    if (target->kind == TARGET_SYSTEM && target->everybody)
+        return WAY_EVERYBODY;
     return target->alone ? WAY_ATTACH_ALONE : ways[target->kind];
 }
 

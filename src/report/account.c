@@ -13,6 +13,7 @@ const char *pr_summary_source(const struct pr_facts *facts)
         [WAY_ATTACH_ALONE] = "samples of one process",
         [WAY_MATCH] = "samples of processes by name, each its own use alone",
         [WAY_SYSTEM] = "samples of the kernel's counters of the machine",
+        [WAY_EVERYBODY] = "samples: living processes and what they have reaped",
     };
     return sources[facts->way];
 }
@@ -43,9 +44,6 @@ const char *pr_summary_reason(const struct pr_session *s, enum pr_metric_id id)
         return "this version has no source for it";
     if (id == METRIC_ENERGY)
         return s->energy.reason;
-    const char *machine = pr_machine_reason(&s->machine, id);
-    if (machine)
-        return machine;
     return s->gone ? "the job ended before it could be read" : "there was no time to read it";
 }
 
@@ -68,8 +66,9 @@ void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, s
          "nobody in the job waited for %lu of its processes: they count as they were last sampled"},
         {s->children_ignored && facts->way != WAY_MATCH, 0,
          "a process ignores SIGCHLD: how its children ended is not known"},
-        {facts->way == WAY_RUN_NO_SUBREAPER || facts->way == WAY_ATTACH, 0,
-         "orphans that lived between two samples are not seen"},
+        {facts->way == WAY_RUN_NO_SUBREAPER || facts->way == WAY_ATTACH ||
+             facts->way == WAY_EVERYBODY,
+         0, "orphans that lived between two samples are not seen"},
         {facts->way == WAY_MATCH, 0,
          "who ended counts as last sampled; who lived between two samples is not seen"},
         {s->departed > 0, s->departed,

@@ -10,6 +10,7 @@ enum pr_way {
     WAY_ATTACH_ALONE,
     WAY_MATCH,
     WAY_SYSTEM,
+    WAY_EVERYBODY, /* a machine with all its processes */
 };
 
 /* What the session does not know itself. */

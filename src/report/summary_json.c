@@ -125,8 +125,10 @@ static void put_metric(struct pr_json *j, const struct pr_stats *s, enum pr_metr
         if (!isnan(largest))
             number(j, "largest", largest);
     }
-    if (v->mark)
-        text(j, "mark", pr_mark_name((enum pr_mark)v->mark));
+    /* PSS is read within a budget: a peak of a few samples is not that of the run. */
+    bool few = pr_metrics[id].needs == READ_SMAPS && v->known * 2 < s->metric[METRIC_MEM_RSS].known;
+    if (v->mark || few)
+        text(j, "mark", pr_mark_name(few ? MARK_FEW_SAMPLES : (enum pr_mark)v->mark));
     pr_json_close(j, '}');
 }
 

@@ -345,7 +345,7 @@ void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_f
 {
     struct pr_page p = {.out = out, .s = s, .facts = facts, .look = *look};
     verdict_line(&p);
-    if (facts->way == WAY_SYSTEM)
+    if (facts->way >= WAY_SYSTEM)
         pr_page_machine(&p);
     else
         job_lines(&p);

@@ -33,7 +33,9 @@ struct place {
 struct group {
     struct pr_host *host; /* borrowed */
     bool known;
-    int64_t looked, detailed; /* boot times, 0 for never */
+    int64_t looked, detailed, checked; /* boot times, 0 for never */
+    int groups;                        /* /proc/PID/cgroup, held, -1 for none */
+    uint64_t seen;                     /* hash of that */
     struct place at[ACCOUNT_COUNT];
     bool throttle_too; /* is read with the usage */
     struct {
@@ -236,12 +238,39 @@ static void settle(struct pr_machine *m, struct group *g)
                                "it is not accounted for in the cgroups of this machine");
 }
 
+/* A zombie is nowhere any more. */
+static bool is_nowhere(const char *text, size_t len)
+{
+    struct pr_scan s = pr_scan_of(text, len), line;
+    while (pr_scan_line(&s, &line))
+        if (line.end - line.p < 2 || line.end[-1] != '/' || line.end[-2] != ':')
+            return false;
+    return true;
+}
+
+/* Has the process moved to another group? It is asked once a second. */
+static bool has_moved(const struct pr_machine *m, const struct pr_tick *t, struct group *g)
+{
+    char path[32];
+    if (!m->of || m->cgroup || t->now - g->checked < DETAIL)
+        return false;
+    g->checked = t->now;
+    snprintf(path, sizeof path, "%d/cgroup", (int)m->of);
+    ssize_t n = pr_machine_text(t, &g->groups, m->host->proc, path, false);
+    if (n <= 0 || is_nowhere(t->text, (size_t)n))
+        return false;
+    uint64_t before = g->seen;
+    g->seen = pr_scan_hash(t->text, (size_t)n);
+    return before && before != g->seen;
+}
+
 static struct group *new_group(struct pr_host *host)
 {
     struct group *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
     g->host = host;
+    g->groups = -1;
     g->mark = NAN;
     for (size_t i = 0; i < CGROUP_FILES; i++)
         g->file[i].fd = -1;
@@ -259,6 +288,10 @@ static int read_it(struct pr_machine *m, const struct pr_tick *t, void **state)
     struct group *g = *state ? *state : (*state = new_group(m->host));
     if (!g)
         return -ENOMEM;
+    if (has_moved(m, t, g)) {
+        look(m, g);
+        m->moved = true;
+    }
     for (int tries = 0; tries < 2; tries++) {
         if (!g->known && g->looked && t->now - g->looked < LOOK_AGAIN)
             return 0;
@@ -281,6 +314,8 @@ static void close_it(void *state, bool close_fds)
     struct group *g = state;
     if (close_fds)
         close_files(g);
+    if (close_fds && g->groups >= 0)
+        close(g->groups);
     for (int i = 0; i < ACCOUNT_COUNT; i++)
         free(g->at[i].dir);
     free(g);

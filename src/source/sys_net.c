@@ -24,6 +24,7 @@ enum fact {
     IS_LINK = 4,    /* not a tunnel */
     IS_LOOPBACK = 8,
     IS_BENEATH = 16, /* one with a device stands on it and has its bytes: Azure's, a switch's */
+    HAS_MASTER = 32, /* a port of a bridge: what passes it goes on elsewhere */
 };
 
 /* Who counts, by the first of these that anybody fulfils. A container has no hardware. */
@@ -31,6 +32,7 @@ static const struct {
     unsigned has, has_not;
 } who_counts[] = {
     {HAS_DEVICE, IS_LOOPBACK | IS_BENEATH},
+    {IS_LINK, IS_LOOPBACK | HAS_LOWER | HAS_MASTER},
     {IS_LINK, IS_LOOPBACK | HAS_LOWER},
     {0, IS_LOOPBACK | HAS_LOWER},
 };
@@ -42,6 +44,8 @@ static bool look_at_entry(void *of, const char *name)
         *facts |= HAS_DEVICE;
     else if (strncmp(name, "lower_", 6) == 0)
         *facts |= HAS_LOWER;
+    else if (strcmp(name, "master") == 0)
+        *facts |= HAS_MASTER;
     return true;
 }
 

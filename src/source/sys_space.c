@@ -17,8 +17,9 @@
 #include "util/clock.h"
 #include "util/fs.h"
 
-#define EVERY      (NS_PER_S * 9 / 10) /* a second, and that may come a little early */
-#define LIST_AGAIN (10 * NS_PER_S)     /* where the kernel does not tell of new mounts */
+#define EVERY         (NS_PER_S * 9 / 10) /* a second, and that may come a little early */
+#define FAILURES_MOST 2
+#define LIST_AGAIN    (10 * NS_PER_S) /* where the kernel does not tell of new mounts */
 
 struct volume {
     char *point; /* NULL for a pool */
@@ -39,6 +40,7 @@ struct space {
     uint64_t seen;              /* hash of the table */
     int64_t read_at, listed_at; /* boot times, 0 for never */
     bool heard;                 /* the helper has answered, or never will */
+    int failures;               /* of zpool, one after the other */
     bool lost;                  /* one that answered does not any more: another may */
     int failure;                /* -errno of the last mount that did not answer */
 };
@@ -122,21 +124,13 @@ static bool ask(void *data, const struct pr_local_mount *mount)
     return true;
 }
 
-static uint64_t hash_of(const char *text, size_t len)
-{
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)text[i]) * 1099511628211u;
-    return h;
-}
-
 /* Chooses anew, where the table is another one. */
 static int list(struct space *s)
 {
     char *text = NULL;
     size_t len = 0;
     int r = pr_mount_table(s->host, &text, &len);
-    uint64_t hash = r < 0 ? 0 : hash_of(text, len);
+    uint64_t hash = r < 0 ? 0 : pr_scan_hash(text, len);
     if (r == 0 && (hash != s->seen || s->lost)) {
         clear(&s->mounts);
         s->failure = 0;
@@ -201,8 +195,9 @@ static void take_pools(struct pr_machine *m, struct space *s, const char *text, 
     if (!pr_zpool_head(&scan, &head))
         return;
     m->space_cpu = head.cpu;
-    if (head.failed)
-        return; /* what was known stands */
+    s->failures = head.failed ? s->failures + 1 : 0;
+    if (head.failed) /* what was known stands for a minute */
+        return;
     clear(&s->pools);
     while (pr_zpool_next(&scan, &pool) && (v = add(&s->pools))) {
         snprintf(v->name, sizeof v->name, "zfs:%.59s", pool.name);
@@ -226,7 +221,8 @@ static void hear(struct pr_machine *m, const struct pr_tick *t, struct space *s)
 
 /* --- both ------------------------------------------------------------------------------------- */
 
-static void put(struct pr_machine *m, const struct volumes *all)
+/* counted: whether they may go into the sums. */
+static void put(struct pr_machine *m, const struct volumes *all, bool counted)
 {
     for (size_t i = 0; i < all->count; i++) {
         const struct volume *v = &all->items[i];
@@ -236,6 +232,7 @@ static void put(struct pr_machine *m, const struct volumes *all)
             pr_devices_get(&m->devices, DEVICE_FILESYSTEM, v->name, strlen(v->name));
         if (!d)
             return;
+        d->out.counted = counted;
         pr_device_put(d, METRIC_SYSTEM_DISK_SPACE_TOTAL, v->total);
         pr_device_put(d, METRIC_SYSTEM_DISK_SPACE_USED, v->used);
         pr_device_put(d, METRIC_SYSTEM_DISK_SPACE_FREE, v->free);
@@ -270,14 +267,15 @@ static int read_it(struct pr_machine *m, const struct pr_tick *t, void **state)
     if (!s)
         return -ENOMEM;
     hear(m, t, s);
-    if (m->space_helper >= 0 && !s->heard) {
-        /* Without the pools the sums would be those of another machine. */
-        pr_machine_explain(m, MACHINE_sys_space, "waiting for zpool list");
-        return 0;
-    }
+    /* Without the pools the sums would be those of another machine. */
+    bool whole = m->space_helper < 0 || (s->heard && s->failures < FAILURES_MOST);
+    if (!whole)
+        pr_machine_explain(m, MACHINE_sys_space,
+                           s->heard ? "zpool list fails" : "waiting for zpool list");
     int r = s->read_at && t->now - s->read_at < EVERY ? 0 : read_mounts(s, t);
-    put(m, &s->mounts);
-    put(m, &s->pools);
+    put(m, &s->mounts, whole);
+    if (whole)
+        put(m, &s->pools, true);
     if (r == 0)
         explain_nothing(m, s);
     return r;

@@ -92,6 +92,7 @@ int pr_group_new(const struct pr_target_setting *setting, const struct pr_host *
         return r;
     }
     pr_listing_open(&g->listing, host, true);
+    g->target.files = pr_listing_files(&g->listing);
     *ret_target = &g->target;
     return 0;
 }

@@ -40,6 +40,11 @@ void pr_listing_open(struct pr_listing *l, const struct pr_host *host, bool agai
         l->born_after = (uint64_t)(pr_clock_boot() / (NS_PER_S / host->ticks_per_second));
 }
 
+int pr_listing_files(const struct pr_listing *l)
+{
+    return (l->loadavg >= 0) + (l->list >= 0);
+}
+
 /* --- has anything been forked? ---------------------------------------------------------------- */
 
 static bool may_have_forked(struct pr_listing *l, const struct pr_tick *t)

@@ -31,6 +31,8 @@ struct pr_listing {
 };
 
 void pr_listing_open(struct pr_listing *l, const struct pr_host *host, bool again);
+/* How many descriptors it holds. */
+int pr_listing_files(const struct pr_listing *l);
 /* Is there anybody to look at? */
 bool pr_listing_due(struct pr_listing *l, const struct pr_tick *t);
 /* Fills the candidates. `only`: all but this pid were there before us and are none, 0 for nobody.

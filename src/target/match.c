@@ -56,6 +56,7 @@ int pr_match_new(const struct pr_target_setting *setting, const struct pr_host *
         return pr_error(err, ENOMEM, "out of memory");
     *m = (struct match){.target.ops = &ops, .setting = *setting};
     pr_listing_open(&m->listing, host, true);
+    m->target.files = pr_listing_files(&m->listing);
     *ret_target = &m->target;
     return 0;
 }

@@ -52,6 +52,7 @@ int pr_system_new(const struct pr_target_setting *setting, const struct pr_host 
     s->listing.loadavg = s->listing.list = -1;
     if (setting->everybody)
         pr_listing_open(&s->listing, host, false);
+    s->target.files = pr_listing_files(&s->listing);
     *ret_target = &s->target;
     return 0;
 }

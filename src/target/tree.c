@@ -155,6 +155,7 @@ int pr_tree_new(const struct pr_target_setting *setting, const struct pr_host *h
         return r;
     }
     pr_listing_open(&tree->listing, host, false);
+    tree->target.files = pr_listing_files(&tree->listing);
     *ret_target = &tree->target;
     return 0;
 }

@@ -82,6 +82,14 @@ bool pr_scan_equals(struct pr_scan s, const char *text)
     return pr_scan_prefix(&s, text) && s.p == s.end;
 }
 
+uint64_t pr_scan_hash(const char *text, size_t len)
+{
+    uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
+    return h;
+}
+
 bool pr_scan_keyed(const char *text, size_t len, const struct pr_scan_row *rows, size_t count,
                    double *values)
 {

@@ -28,6 +28,9 @@ bool pr_scan_line(struct pr_scan *s, struct pr_scan *ret_line);
 bool pr_scan_prefix(struct pr_scan *s, const char *prefix);
 bool pr_scan_equals(struct pr_scan s, const char *text);
 
+/* A number that differs where texts do, nearly always. */
+uint64_t pr_scan_hash(const char *text, size_t len);
+
 /* One line "Key: value" of a keyed file (io, status, smaps_rollup, meminfo): which metric it
  * belongs to and what to multiply by. Several rows may feed one metric: they add up. */
 #define SCAN_METRICS 128

@@ -50,7 +50,7 @@ def make_group(proctor):
     made = []
 
     def make(controller):
-        parent = own_group(controller)
+        parent = own_group(controller) if controller != "unified" else Path("/sys/fs/cgroup/unified")
         try:
             group = Group(parent / f"proctor-test-{os.getpid()}-{len(made)}")
         except (OSError, TypeError) as error:
@@ -219,4 +219,77 @@ def test_a_read_only_file_system_is_enough(proctor, make_group):
              f"exec {proctor.path} attach -q -i 50ms --summary {proctor.summary_file} --cgroup {group.path}"
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], timeout=60, **proctor.options({}))
     assert done.returncode == 0
+    assert proctor.summary()["metrics"]["mem.cgroup"]["peak"] > 0
+
+
+def wait_for_pid(group, pid):
+    wait_until(lambda: pid in group.pids(), "the process to enter")
+
+
+@pytest.mark.parametrize("controller", ["memory", "unified"])
+@pytest.mark.parametrize("name", ["s2", "s1"])
+def test_a_group_in_the_place_of_another_is_seen(proctor, make_group, controller, name):
+    """Removed and made between two looks: the number of groups is the same."""
+    if controller == "unified" and not Path("/sys/fs/cgroup/unified").is_dir():
+        skip_visibly("no version 2 beside version 1")
+    group = make_group(controller)
+    group.start(proctor, "sleep 3; true")
+    first = group.below("s1")
+    process = proctor.start("attach", "-q", "-i", "500ms", "--summary", proctor.summary_file, "--cgroup", group.path,
+                            "--csv", "a.csv", "--duration", "2.5s")
+    sampled(proctor)
+    first.remove()
+    second = group.below(name)
+    burner = second.start(proctor, "exec timeout 1.2 sh -c 'while :; do :; done'")
+    assert finish(process)[0] == 0 and burner.pid
+    assert proctor.summary()["metrics"]["cpu.time"]["total"] > 0.03
+    assert proctor.summary()["metrics"]["procs"]["peak"] >= 2
+
+
+def test_a_directory_is_meant_by_its_directory(proctor, make_group):
+    """A group of the same path in another hierarchy is not it."""
+    if not Path("/sys/fs/cgroup/unified").is_dir():
+        skip_visibly("no version 2 beside version 1")
+    group = make_group("memory")
+    twin = Path("/sys/fs/cgroup/unified") / group.path.relative_to("/sys/fs/cgroup/memory")
+    twin.mkdir(parents=True)
+    other = proctor.other(["sh", "-c", f"echo $$ > {twin}/cgroup.procs; exec sleep 77"])
+    try:
+        wait_until(lambda: str(other.pid) in (twin / "cgroup.procs").read_text(), "the other")
+        member = group.start(proctor, "exec sleep 1")
+        process = attach(proctor, group.path, "--processes")
+        assert finish(process)[0] == 0
+        pids = {row["pid"] for row in read_csv(proctor.work / "a.processes.csv")}
+        assert pids == {str(member.pid)}
+    finally:
+        other.kill()
+        other.wait()
+        wait_until(lambda: not (twin / "cgroup.procs").read_text(), "it to be empty")
+        for folder in [twin, *twin.parents]:
+            if folder == Path("/sys/fs/cgroup/unified") or any(f.is_dir() for f in folder.iterdir()):
+                break
+            folder.rmdir()
+
+
+def test_a_job_that_moves_is_followed(proctor, make_group):
+    group = make_group("memory")
+    limit = next(f for f in ("memory.max", "memory.limit_in_bytes") if (group.path / f).exists())
+    (group.path / limit).write_text(str(200 << 20))
+    script = f"echo $$ > {group.procs}; exec /usr/bin/python3 -c 'import time; x = bytearray(60 << 20); time.sleep(2.5)'"
+    _, summary = proctor.recorded("-i", "200ms", "--budget", "50%", "sh", "-c", script)
+    assert summary["limits"]["memory"]["bytes"] == 200 << 20
+    assert 50 << 20 < summary["metrics"]["mem.cgroup"]["last"] < 200 << 20
+
+
+def test_a_group_of_processes_has_the_limits_of_its_members(proctor, make_group):
+    """Though its leader, whose number it has, is gone."""
+    group = make_group("memory")
+    limit = next(f for f in ("memory.max", "memory.limit_in_bytes") if (group.path / f).exists())
+    (group.path / limit).write_text(str(200 << 20))
+    leader = proctor.other(["sh", "-c", f"(echo 0 > {group.procs}; sleep 2) & sleep 0.2"], start_new_session=True)
+    pgid = leader.pid
+    leader.wait()
+    done = proctor("attach", "-q", "--group", pgid, "--duration", "0.3s", "--summary", proctor.summary_file)
+    assert done.returncode == 0, done.stderr
+    assert proctor.summary()["limits"]["memory"]["bytes"] == 200 << 20
     assert proctor.summary()["metrics"]["mem.cgroup"]["peak"] > 0

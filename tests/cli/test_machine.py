@@ -90,7 +90,7 @@ def test_it_is_read_ten_times_a_second_at_the_most(proctor):
     assert len(rows) > 40 and 5 <= len(read) <= 14, "in between it is absent, not repeated"
     assert rows[0]["system_mem_total_bytes"] and rows[-1]["system_mem_total_bytes"]
     busy = numbers(read, "system_cpu_usage_cores")
-    assert busy and max(busy) <= os.cpu_count() * 1.5, "rates are over the time between readings"
+    assert busy and max(busy) <= os.cpu_count() * 4, "rates are over the time between readings"
 
 
 # A file system whose server never answers, as a dead NFS mount.
@@ -149,3 +149,34 @@ def test_zfs_pools_are_asked_by_a_helper(proctor):
     summary = proctor.summary()
     assert summary["processes"]["seen"] == 2, "the helper is not of the job"
     assert summary["left_running"] == [] and summary["accounting"]["cpu"]["complete"]
+
+
+def test_means_keep_what_was_known_in_their_window(proctor):
+    done = proctor("system", "-q", "-i", "20ms", "--budget", "50%", "--average", "10", "--duration", "1.5s", "--csv", "a.csv",
+                   "--jsonl", "a.jsonl")
+    assert done.returncode == 0
+    rows = read_csv(proctor.work / "a.csv")
+    idle = numbers(rows, "system_cpu_idle_seconds")
+    assert len(rows) >= 4 and len(idle) == len(rows), "a counter has its last known value"
+    lines = lines_of((proctor.work / "a.jsonl").read_text())
+    samples = [line for line in lines if line["type"] == "sample"]
+    cores = [line for line in lines if line["type"] == "device" and line["kind"] == "core" and line["name"] == "0"]
+    assert len(cores) == len(samples)
+
+
+def test_memory_of_the_job_gives_way_to_the_machine(proctor):
+    """PSS of 400 MB of small pages costs more than the budget: it is read less often, the machine is not."""
+    code = "import mmap, time; m = mmap.mmap(-1, 400 << 20); m.madvise(mmap.MADV_NOHUGEPAGE); " \
+           "[m.__setitem__(i, 1) for i in range(0, 400 << 20, 4096)]; time.sleep(2)"
+    done = proctor.run("-q", "-i", "200ms", "--budget", "3%", "--csv", "a.csv", "/usr/bin/python3", "-c", code)
+    assert done.returncode == 0
+    rows = read_csv(proctor.work / "a.csv")
+    assert sum(bool(row["system_mem_total_bytes"]) for row in rows) > len(rows) / 2
+
+
+def test_no_rate_over_a_sliver_of_time(proctor):
+    done = proctor.run("-q", "-i", "200ms", "--csv", "a.csv", "sleep", "0.405")
+    assert done.returncode == 0
+    last_row = read_csv(proctor.work / "a.csv")[-1]
+    assert float(last_row["interval_seconds"]) > 0.05 or last_row["system_cpu_usage_cores"] == ""
+    assert last_row["system_cpu_idle_seconds"] != ""

@@ -438,13 +438,14 @@ static void test_pools_beside_file_systems(void **state)
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     open_machine(FIXTURES "/zfs", ends[0]);
-    assert_absent(sum(TOTAL)); /* half of it would be wrong */
-    assert_int_equal(m.devices.count, 0);
+    assert_absent(sum(TOTAL));            /* half of it would be wrong */
+    assert_int_equal(m.devices.count, 1); /* what is known is shown, and not summed up */
+    assert_false(m.devices.items[0].out.counted);
     assert_contains(why(), "waiting for zpool list");
-    send_text(ends[1], "cpu 0.010000\nrpool\t5000\t1000\t4000\ntank\t9000\t8000\t1000\n");
-    again(0.1);
     assert_string_equal(asked,
                         "/boot/efi;"); /* through a root that is ZFS; datasets are not asked */
+    send_text(ends[1], "cpu 0.010000\nrpool\t5000\t1000\t4000\ntank\t9000\t8000\t1000\n");
+    again(0.1);
     assert_exactly(of("zfs:tank", METRIC_SYSTEM_DISK_SPACE_USED), 8000);
     assert_exactly(sum(TOTAL), 14000 + 1024000);
     assert_near(m.space_cpu, 0.01, 1e-9);
@@ -456,6 +457,11 @@ static void test_pools_beside_file_systems(void **state)
     again(0.1);
     assert_exactly(of("zfs:rpool", METRIC_SYSTEM_DISK_SPACE_FREE), 3500);
     assert_near(m.space_cpu, 0.04, 1e-9);
+    send_text(ends[1], "cpu 0.050000 failed\n"); /* but not for ever */
+    again(0.1);
+    assert_absent(sum(TOTAL));
+    send_text(ends[1], "cpu 0.060000\nrpool\t5000\t1500\t3500\n");
+    again(0.1);
     close(ends[1]);
     again(0.1);
     assert_exactly(of("zfs:rpool", METRIC_SYSTEM_DISK_SPACE_FREE), 3500);
