@@ -5,7 +5,7 @@ DESTDIR ?=
 BUILD ?= build
 PYTHON = /usr/bin/python3
 
-.PHONY: all demo test test-full fuzz accuracy install docs format check-format clean
+.PHONY: all demo test test-full fuzz accuracy truth install docs format check-format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -37,6 +37,11 @@ fuzz:
 accuracy: all
 	@tools/install-deps test
 	@$(PYTHON) tools/accuracy $(BUILD)/proctor > doc/accuracy.md
+
+# What we say of jobs beside what they really used (needs root).
+truth: all
+	@tools/install-deps test
+	@$(PYTHON) tools/truth $(BUILD)/proctor
 
 install: all
 	@meson configure $(BUILD) -Dprefix="$(PREFIX)" >/dev/null

@@ -61,7 +61,7 @@ struct pr_entity {
     char named_comm[COMM_MAX];
     double match_since[PROC_METRICS];
     /* The ledger's: receipts for children that were taken over (ledger.c). */
-    double receipts_seen, receipts_old, receipts_new, receipts_window;
+    double receipts_seen, receipts_old, receipts_new, receipts_window, receipts_early;
     struct pr_entity *heir;
     int vanished_for; /* ticks */
     double claim;     /* what it must have left to its heir */

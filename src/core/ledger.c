@@ -16,7 +16,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define RECEIPT METRIC_FAULTS_MINOR
+#define RECEIPT  METRIC_FAULTS_MINOR
+#define PATIENCE 10 /* readings, however often others take what one waits for */
 
 /* What a member stands for. */
 static double account_of(const struct pr_ledger *l, const struct pr_entity *e, int i)
@@ -89,7 +90,7 @@ static struct pr_entity *living_heir(const struct pr_entities *set, const struct
 
 /* A direct claim takes the receipt away; an indirect one may be a part of what is left, and if it
  * is, it must not count again. */
-static bool take_receipt(double *old, double *fresh, const struct pr_entity *e)
+static bool take_receipt(double *old, double *fresh, double *early, const struct pr_entity *e)
 {
     if (*old + *fresh < e->claim)
         return false;
@@ -97,6 +98,7 @@ static bool take_receipt(double *old, double *fresh, const struct pr_entity *e)
         double from_old = fmin(*old, e->claim);
         *old -= from_old;
         *fresh -= e->claim - from_old;
+        *early += e->vanished_for == 0 ? e->claim : 0;
     }
     return true;
 }
@@ -127,12 +129,24 @@ static void keep_io_apart(const struct pr_entity *e, struct pr_entity *heir)
             heir->match_since[i] += pr_value_known(e->value[i]);
 }
 
+/* A direct child that has only just vanished comes first, but what it takes may have been left by
+ * another: its own can come with the next reading, and then makes up for it. */
+static bool was_robbed(const struct pr_ledger *l, const struct pr_entity *e)
+{
+    const struct pr_entity *heir = e->heir;
+    double left = heir ? heir->receipts_old + heir->receipts_new + heir->receipts_early
+                       : l->receipts_old + l->receipts_new + l->receipts_early;
+    return !e->direct && e->claim <= left && e->vanished_for < PATIENCE;
+}
+
 static void settle_one(struct pr_ledger *l, struct pr_entity *e, bool last)
 {
     struct pr_entity *heir = e->heir;
-    bool taken = heir ? take_receipt(&heir->receipts_old, &heir->receipts_new, e)
-                      : l->reaper && take_receipt(&l->receipts_old, &l->receipts_new, e);
-    bool can_come = !last && e->vanished_for++ < 1 && (heir || l->reaper);
+    bool taken =
+        heir ? take_receipt(&heir->receipts_old, &heir->receipts_new, &heir->receipts_early, e)
+             : l->reaper && take_receipt(&l->receipts_old, &l->receipts_new, &l->receipts_early, e);
+    bool can_come = !last && (e->vanished_for == 0 || was_robbed(l, e)) && (heir || l->reaper);
+    e->vanished_for++;
     /* Until the next reading it counts as if it lived, unless its receipt may be among those that
      * others have taken: rather too little for a moment than too much for ever. */
     e->counts = e->claim > (heir ? heir->receipts_window : l->receipts_window);
@@ -203,7 +217,9 @@ static void count_receipts(struct pr_ledger *l, const struct pr_entities *set)
         age_receipts(&e->receipts_old, &e->receipts_new, e->reaped[RECEIPT] - e->receipts_seen);
         e->receipts_seen = e->reaped[RECEIPT];
         e->receipts_window = e->receipts_old + e->receipts_new;
+        e->receipts_early = 0;
     }
+    l->receipts_early = 0;
     l->receipts_window = l->receipts_old + l->receipts_new;
 }
 

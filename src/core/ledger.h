@@ -19,8 +19,8 @@ struct pr_ledger {
     bool absorbed;            /* a member has reaped children: there were more than those we saw */
     bool known[PROC_METRICS]; /* has it been read at all? */
     double total[PROC_METRICS]; /* the result; NaN until something was read */
-    double receipts_old, receipts_new,
-        receipts_window;      /* as in struct pr_entity, for what we reaped */
+    double receipts_old, receipts_new, receipts_window,
+        receipts_early;       /* as in struct pr_entity, for what we reaped */
     pid_t reaper;             /* our pid where we reap, else 0 */
     unsigned long unabsorbed; /* members that left without being taken over */
 };

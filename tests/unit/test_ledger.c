@@ -328,6 +328,32 @@ static void test_child_then_parent(void **state)
     assert_int_equal(l.unabsorbed, 0);
 }
 
+/* C waits for a receipt that comes with its parent's, P's. It is there when Q, another child of G,
+ * has just vanished and its own is not: Q takes what C waits for, and C gets Q's a reading later.
+ */
+static void test_a_grandchild_gets_what_a_late_receipt_brings(void **state)
+{
+    (void)state;
+    struct pr_entity *g = born(9, 1, (struct usage){.cpu = 1, .faults = 10});
+    struct pr_entity *p = born(10, 9, (struct usage){.cpu = 2, .faults = 12});
+    struct pr_entity *q = born(11, 9, (struct usage){.cpu = 3, .faults = 11});
+    struct pr_entity *c = born(12, 10, (struct usage){.cpu = 4, .faults = 11});
+    settle();
+    gone(c); /* reaped by P, but after P was read */
+    settle();
+    gone(p); /* reaped by G, but after G was read */
+    settle();
+    look(g, (struct usage){1, 10, 0, 6, 23}); /* P and C */
+    gone(q);                                  /* as P was */
+    settle();
+    assert_int_equal(l.unabsorbed, 0);
+    look(g, (struct usage){1, 10, 0, 9, 34});
+    settle();
+    assert_totals(10, 44, 0);
+    assert_int_equal(l.unabsorbed, 0);
+    assert_int_equal(set.count, 1);
+}
+
 /* Q ignores SIGCHLD: its child Y leaves no account. G waits for its own children Q and P. All end
  * in one interval. Y must not take the receipt that is for P: then P would count twice, once in G
  * and once more as somebody that nobody took over. */
@@ -648,6 +674,7 @@ int main(void)
         TEST(test_child_and_parent_in_one_tick),
         TEST(test_child_and_parent_one_reading_late),
         TEST(test_child_then_parent),
+        TEST(test_a_grandchild_gets_what_a_late_receipt_brings),
         TEST(test_a_lost_child_does_not_take_anothers_receipt),
         TEST(test_an_orphan_does_not_take_anothers_receipt),
         TEST(test_a_receipt_goes_to_whom_it_fits),
