@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "core/net.h"
+
 const char *pr_summary_source(const struct pr_facts *facts)
 {
     static const char *const sources[] = {
@@ -43,6 +45,8 @@ const char *pr_summary_reason(const struct pr_session *s, enum pr_metric_id id)
         return "this version has no source for it";
     if (id == METRIC_ENERGY)
         return s->energy.reason;
+    if ((pr_metrics[id].needs & READ_NET) && s->net && pr_net_reason(s->net))
+        return pr_net_reason(s->net);
     const char *machine = pr_machine_reason(&s->machine, id);
     if (machine)
         return machine;
