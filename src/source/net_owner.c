@@ -47,8 +47,8 @@ static int look_at_all(struct pr_net_search *search, struct pr_net_table *n,
     int dir = openat(t->host->proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return -errno;
-    while (search->wanted && (len = getdents64(dir, t->text, t->text_size)) > 0)
-        for (ssize_t at = 0; at < len && search->wanted;) {
+    while ((len = getdents64(dir, t->text, t->text_size)) > 0)
+        for (ssize_t at = 0; at < len;) {
             const struct dirent64 *entry = (const void *)(t->text + at);
             look_at(search, n, set, e, dir, entry->d_name);
             at += entry->d_reclen;

@@ -32,19 +32,19 @@ static void add(double *value, double bytes)
     *value = isnan(*value) ? bytes : *value + bytes;
 }
 
-static uint64_t growth(uint64_t now, uint64_t done)
+static double growth(uint64_t now, uint64_t done)
 {
-    return now > done ? now - done : 0;
+    return now > done ? (double)(now - done) : 0;
 }
 
 /* Accounts for what it has moved, as far as its side is known. */
 static void account(struct pr_net_table *n, struct pr_entities *set, struct pr_net_socket *s)
 {
-    double rx = (double)growth(s->now.rx, s->rx_done), tx = (double)growth(s->now.tx, s->tx_done);
+    double rx = growth(s->now.rx, s->rx_done), tx = growth(s->now.tx, s->tx_done);
     if (s->side == SIDE_UNKNOWN)
         return;
-    s->rx_done += (uint64_t)rx;
-    s->tx_done += (uint64_t)tx;
+    s->rx_done = s->now.rx;
+    s->tx_done = s->now.tx;
     struct pr_entity *e = holder(set, s);
     if (s->side == SIDE_OTHER || (e && e->left))
         return;
@@ -222,14 +222,14 @@ static struct pr_net_socket *accepted_by(const struct pr_net_table *n,
 static void account_unknown(struct pr_net_table *n, struct pr_entities *set,
                             const struct pr_net_socket *s)
 {
-    uint64_t rx = growth(s->now.rx, s->rx_done), tx = growth(s->now.tx, s->tx_done);
+    double rx = growth(s->now.rx, s->rx_done), tx = growth(s->now.tx, s->tx_done);
     struct pr_net_socket *from = s->now.state == DIAG_LISTEN ? NULL : accepted_by(n, &s->now);
     if (from) {
-        from->now.rx += rx;
-        from->now.tx += tx;
+        from->now.rx += s->now.rx - s->rx_done;
+        from->now.tx += s->now.tx - s->tx_done;
         account(n, set, from);
     } else if (!n->nobody_here) {
-        n->unattributed += (double)(rx + tx);
+        n->unattributed += rx + tx;
     }
 }
 
