@@ -8,7 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SHARED (UINT64_C(1) << 63) /* in by_port: there are several */
+#define FIRST_ROOM 256                 /* sockets: most machines need no more */
+#define SHARED     (UINT64_C(1) << 63) /* in by_port: there are several */
 
 void pr_net_table_done(struct pr_net_table *n)
 {
@@ -67,11 +68,12 @@ static struct pr_net_socket *find(const struct pr_net_table *n, const struct pr_
 
 static bool reserve(struct pr_net_table *n)
 {
-    if (!pr_map_reserve(&n->by_cookie, n->count + 1) || !pr_map_reserve(&n->by_inode, n->count + 1))
+    size_t room = n->count < FIRST_ROOM ? FIRST_ROOM : n->count + 1;
+    if (!pr_map_reserve(&n->by_cookie, room) || !pr_map_reserve(&n->by_inode, room))
         return false;
     if (n->count < n->cap)
         return true;
-    size_t cap = n->cap ? n->cap * 2 : 64;
+    size_t cap = n->cap ? n->cap * 2 : FIRST_ROOM;
     struct pr_net_socket *items = realloc(n->items, cap * sizeof *items);
     if (!items)
         return false;
