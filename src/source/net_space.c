@@ -12,7 +12,8 @@
 #include "util/clock.h"
 #include "util/fs.h"
 
-#define LOOK_LEAST NS_PER_S         /* a process may move, `ip netns exec` does */
+#define LOOK_YOUNG 20               /* readings: `ip netns exec` and its like move soon if at all */
+#define LOOK_LEAST NS_PER_S         /* between two looks at others */
 #define LOOK_EACH  (NS_PER_S / 100) /* later for each member: many cost much */
 
 static uint64_t space_of(const struct pr_host *host, const char *who)
@@ -87,7 +88,7 @@ static void look_around(struct pr_net_spaces *s, struct pr_entities *set, const 
         char who[16];
         if (!pr_entity_is_here(e))
             continue;
-        if (!e->net_space_at || t->now - e->net_space_at >= every) {
+        if (e->looks < LOOK_YOUNG || t->now - e->net_space_at >= every) {
             snprintf(who, sizeof who, "%d", (int)e->pid);
             e->net_space = space_of(t->host, who);
             e->net_space_at = t->now;
