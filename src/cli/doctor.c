@@ -20,6 +20,7 @@
 #include "core/energy.h"
 #include "core/limits.h"
 #include "core/machine.h"
+#include "core/net.h"
 #include "core/stat_line.h"
 #include "util/clock.h"
 #include "util/fs.h"
@@ -325,6 +326,25 @@ static void energy(struct doctor *d)
     pr_energy_close(&e);
 }
 
+static void network(struct doctor *d)
+{
+    struct pr_net *n;
+    if (pr_net_open(&n, &d->host) == -ENOMEM)
+        return;
+    const char *reason = pr_net_reason(n);
+    bool closing = pr_net_hears_closing(n);
+    line(d,
+         reason    ? NO
+         : closing ? YES
+                   : PART,
+         "network bytes of a job",
+         reason    ? reason
+         : closing ? "TCP, by socket: sock_diag; UDP has no counters"
+                   : "TCP, by socket; the kernel does not tell of those that close",
+         reason ? "a kernel with CONFIG_INET_DIAG" : "Linux 4.3 or later");
+    pr_net_close(n, true);
+}
+
 static void machine(struct doctor *d)
 {
     heading(d, "the machine");
@@ -332,7 +352,7 @@ static void machine(struct doctor *d)
         machine_line(d, i);
     energy(d);
     line(d, NO, "GPUs", "this version has no source for them", NULL);
-    line(d, NO, "network bytes of a job", "this version has no source for them", NULL);
+    network(d);
 }
 
 /* --- where we are ----------------------------------------------------------------------------- */

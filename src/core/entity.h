@@ -49,6 +49,12 @@ struct pr_entity {
     bool io_denied;        /* its I/O could not be read */
     clockid_t clock;       /* its CPU clock, 0 before it was asked for */
     int64_t pss_at;        /* boot time of the last PSS reading, 0 for never */
+    /* The network (net.h): in which search its descriptors were looked at, whether they may be; its
+     * network namespace, 0 where that is not known, and when that was looked at. */
+    unsigned net_search;
+    bool net_denied;
+    uint64_t net_space;
+    int64_t net_space_at;
     double value[PROC_METRICS];        /* now; NaN is absent */
     double previous[PROC_METRICS];     /* counters at the tick before */
     double reaped[PROC_METRICS];       /* counters taken over from children that it waited for */

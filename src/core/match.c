@@ -116,13 +116,20 @@ static bool is_due(const struct pr_entity *e, int64_t now)
            strcmp(e->named_comm, e->comm) != 0;
 }
 
+/* Network bytes are each process's own, whoever waits for it. */
+static bool is_own(int id)
+{
+    return pr_metric_in_ledger((enum pr_metric_id)id) ||
+           (pr_metrics[id].kind == KIND_COUNTER && pr_metrics[id].needs == READ_NET);
+}
+
 /* What it used under its rule, up to these values, stays there. */
 static void leave(struct pr_matches *m, struct pr_entity *e, const double *value)
 {
     if (e->match == MATCH_NONE)
         return;
     for (int id = 0; id < PROC_METRICS; id++)
-        if (pr_metric_in_ledger((enum pr_metric_id)id))
+        if (is_own(id))
             m->items[e->match].ended[id] += pr_value_known(value[id]) - e->match_since[id];
     e->match = MATCH_NONE;
 }
@@ -211,7 +218,7 @@ static void count(struct pr_match *rule, const struct pr_entities *set, int inde
         }
     }
     for (int id = 0; id < PROC_METRICS; id++)
-        if (!pr_metric_in_ledger((enum pr_metric_id)id) || !rule->seen[id])
+        if (!is_own(id) || !rule->seen[id])
             value[id] = NAN;
 }
 

@@ -49,6 +49,7 @@ enum pr_read {
     READ_NETDEV = 16384,
     READ_PSI = 32768,
     READ_LOAD = 65536,
+    READ_NET = 131072,
 };
 
 /* What is to be said about a value besides the value. */

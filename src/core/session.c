@@ -10,6 +10,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "core/net.h"
 #include "core/self.h"
 #include "core/space.h"
 #include "core/tick.h"
@@ -136,6 +137,8 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
     s->want_members = s->config->processes;
     if (s->select.reads & READ_ENERGY)
         pr_energy_open(&s->energy, &s->host);
+    if (s->select.reads & READ_NET)
+        pr_net_open(&s->net, &s->host);
     for (size_t kind = 0; kind < SINK_KINDS; kind++)
         wanted += named(s, kind)->count;
     if (!wanted)
@@ -174,6 +177,7 @@ int pr_session_arm(struct pr_session *s)
 static void share_descriptors(struct pr_session *s)
 {
     s->own_fds += 3 + s->target->files + s->energy.zones; /* root, proc, timer */
+    s->own_fds += s->net ? pr_net_descriptors(s->net) : 0;
     int left = s->host.hold_limit - s->own_fds - 2; /* one wakes the thread, one is open just now */
     if (s->inside)
         s->host.hold_limit = left > 0 ? left : 0;
@@ -413,6 +417,7 @@ void pr_session_done(struct pr_session *s)
     if (s->timer >= 0)
         close(s->timer);
     pr_energy_close(&s->energy);
+    pr_net_close(s->net, true);
     if (s->machine.space_helper >= 0)
         close(s->machine.space_helper);
     pr_machine_done(&s->machine, true);
@@ -427,5 +432,6 @@ void pr_session_abandon(struct pr_session *s)
     if (s->target)
         s->target->ops->free(s->target, false);
     pr_machine_done(&s->machine, false);
+    pr_net_close(s->net, false);
     free_memory(s);
 }

@@ -28,6 +28,7 @@ struct pr_session {
     struct pr_ledger ledger;
     struct pr_limits limits;
     struct pr_energy energy;
+    struct pr_net *net; /* NULL where it is not wanted */
     struct pr_machine machine;
     struct pr_matches matches;
     struct pr_stats stats;
@@ -43,9 +44,8 @@ struct pr_session {
     int64_t start_boot, start_wall;
     int64_t next, sampled; /* boot time: when a tick is due; of the last sample, 0 for never */
     unsigned long taken, late, missed;
-    bool begun, ended,
-        stuck; /* stuck: the writer hangs in an output: what it can still reach must stay */
-    bool gone; /* the job has ended: there are no gauges any more */
+    bool begun, ended, stuck; /* stuck: the writer hangs; what it can reach must stay */
+    bool gone;                /* the job has ended: there are no gauges any more */
     bool discovery_said, clock_stepped;
 
     bool reaping;       /* the command: children are waited for, their I/O is ours to split off */

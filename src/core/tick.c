@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/net.h"
 #include "core/self.h"
 #include "util/clock.h"
 
@@ -275,6 +276,8 @@ void pr_tick_read(struct pr_session *s, int64_t now)
     discover(s, &t);
     for (size_t k = 0; k < s->set.count; k++)
         read_one(s, &t, s->set.items[k]);
+    if (s->net) /* before what uses the budget up: sockets may soon be gone */
+        pr_net_read(s->net, &s->set, &t, s->allowance >= 0, s->now.last);
     for (int id = 0; id < SOURCE_COUNT && !s->gone; id++)
         if (pr_sources[id]->can_wait)
             read_patient(s, &t, id);
@@ -347,6 +350,22 @@ static void take_absorbed_io(struct pr_session *s)
         }
 }
 
+/* It is not the ledger's: nobody takes over what a child has moved. */
+static void take_net(struct pr_session *s, double *value, bool last)
+{
+    if (!s->net)
+        return;
+    if (last)
+        pr_net_settle(s->net, &s->set);
+    struct pr_net_sum sum = pr_net_sum(s->net);
+    value[METRIC_NET_RX] = sum.rx;
+    value[METRIC_NET_TX] = sum.tx;
+    value[METRIC_NET_UNATTRIBUTED] = sum.unattributed;
+    for (int id = 0; id < JOB_METRICS; id++)
+        if (sum.short_of && pr_metrics[id].needs == READ_NET)
+            s->now.mark[id] = MARK_LOWER_BOUND;
+}
+
 void pr_tick_job(struct pr_session *s, double dt, bool last)
 {
     double *value = s->now.value;
@@ -361,6 +380,7 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
     double cpu = value[METRIC_CPU_TIME] - s->totals_before[METRIC_CPU_TIME];
     if (s->select.reads & READ_ENERGY)
         value[METRIC_ENERGY] = pr_energy_read(&s->energy, &s->host, cpu);
+    take_net(s, value, last);
     struct pr_basis basis = basis_of(s, dt);
     pr_derive(value, s->totals_before, &basis, s->now.mark);
     high_water(s, value);

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "core/net.h"
+
 const char *pr_summary_source(const struct pr_facts *facts)
 {
     static const char *const sources[] = {
@@ -44,6 +46,8 @@ const char *pr_summary_reason(const struct pr_session *s, enum pr_metric_id id)
         return "this version has no source for it";
     if (id == METRIC_ENERGY)
         return s->energy.reason;
+    if ((pr_metrics[id].needs & READ_NET) && s->net && pr_net_reason(s->net))
+        return pr_net_reason(s->net);
     return s->gone ? "the job ended before it could be read" : "there was no time to read it";
 }
 

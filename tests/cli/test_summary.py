@@ -87,14 +87,14 @@ def test_what_is_absent_has_a_reason_and_is_not_a_metric(proctor):
     assert all(isinstance(r, str) and len(r) > 5 for r in absent.values())
     assert not set(absent) & set(summary["metrics"])
     assert set(absent) | set(summary["metrics"]) == catalogue
-    assert {"gpu.usage", "net.rx"} <= set(absent)
+    assert {"gpu.usage", "gpu.mem"} <= set(absent)
 
 
 def test_reasons_tell_a_short_job_from_a_missing_source(proctor):
     _, summary = proctor.recorded("true")
     reasons = {a["metric"]: a["reason"] for a in summary["absent"]}
     assert all("ended before" in reasons[k] for k in ("mem.pss", "mem.uss") if k in reasons)
-    assert "ended before" not in reasons["gpu.usage"] and "ended before" not in reasons["net.rx"]
+    assert "ended before" not in reasons["gpu.usage"] and "ended before" not in reasons["gpu.mem"]
 
 
 def test_limits_have_a_source(proctor):

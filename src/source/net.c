@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Network bytes of a job: a dump of all TCP sockets at a sample, and in between the last words of
+ * those that go. UDP has no such counters: the kernel keeps none for a socket. */
+#include "core/net.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "source/net_owner.h"
+#include "source/net_space.h"
+#include "util/clock.h"
+
+#define DUMP_LEAST (NS_PER_S / 10 * 9 / 10) /* ten times a second; the timer may be early */
+#define DUMP_MOST  NS_PER_S
+#define SPARING    200 /* without budget it takes one part in so many of the time */
+#define LAST_WORDS 5   /* ms: the kernel tells of closing a little later */
+
+struct pr_net {
+    int dumps, events; /* netlink sockets, or -1 */
+    bool by_family;    /* the kernel does not give both at once */
+    struct pr_net_table table;
+    struct pr_net_search search;
+    struct pr_net_spaces spaces;
+    unsigned dump;           /* which one was the last */
+    int64_t dumped_at, cost; /* when, and how much CPU it took, ns */
+    bool lost_events;        /* since the last dump */
+    bool short_of;
+    char reason[96];
+    _Alignas(8) char room[DIAG_ROOM];
+};
+
+/* --- the kernel's words ----------------------------------------------------------------------- */
+
+static void see(struct pr_net *n, struct pr_entities *set, const struct pr_diag_socket *s)
+{
+    if (s->counted)
+        pr_net_table_see(&n->table, set, s, n->dump, n->dump == 1);
+}
+
+/* All answers to a question; they are made while we read, so there is no waiting. 0 or -errno. */
+static int take_answers(struct pr_net *n, struct pr_entities *set)
+{
+    struct pr_diag_socket s;
+    int error;
+    for (;;) {
+        ssize_t got = recv(n->dumps, n->room, sizeof n->room, MSG_DONTWAIT);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : -EIO;
+        const char *text = n->room;
+        size_t len = (size_t)got;
+        enum pr_diag_kind kind;
+        while ((kind = pr_diag_next(&text, &len, n->dump, &s, &error)) != DIAG_END) {
+            if (kind == DIAG_DONE)
+                return 0;
+            if (kind == DIAG_FAILED)
+                return error;
+            if (kind == DIAG_SOCKET)
+                see(n, set, &s);
+        }
+    }
+}
+
+static int ask(struct pr_net *n, struct pr_entities *set, int family)
+{
+    int r = pr_diag_ask(n->dumps, family, n->dump);
+    return r < 0 ? r : take_answers(n, set);
+}
+
+static int take_dump(struct pr_net *n, struct pr_entities *set)
+{
+    n->dump++;
+    int r = n->by_family ? -EINVAL : ask(n, set, 0);
+    if (r == 0)
+        return 0;
+    r = ask(n, set, AF_INET);
+    int r6 = ask(n, set, AF_INET6); /* there may be none of these */
+    n->by_family |= r == 0;
+    return r == 0 && r6 < 0 && r6 != -ENOENT ? r6 : r;
+}
+
+/* Those that have gone since the last time. */
+static void hear(struct pr_net *n, struct pr_entities *set)
+{
+    struct pr_diag_socket s;
+    int error;
+    for (;;) {
+        ssize_t got = n->events < 0 ? 0 : recv(n->events, n->room, sizeof n->room, MSG_DONTWAIT);
+        if (got < 0 && errno == ENOBUFS) {
+            n->lost_events = n->short_of = true;
+            continue;
+        }
+        if (got <= 0)
+            return;
+        const char *text = n->room;
+        size_t len = (size_t)got;
+        enum pr_diag_kind kind;
+        while ((kind = pr_diag_next(&text, &len, 0, &s, &error)) != DIAG_END)
+            if (kind == DIAG_SOCKET)
+                pr_net_table_gone(&n->table, set, &s);
+    }
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static bool is_due(const struct pr_net *n, int64_t now, bool may_spend, bool last)
+{
+    int64_t since = now - n->dumped_at;
+    if (last || n->lost_events || since >= DUMP_MOST)
+        return true;
+    return since >= DUMP_LEAST && (may_spend || since >= SPARING * n->cost);
+}
+
+static void look(struct pr_net *n, struct pr_entities *set, const struct pr_tick *t, bool may_spend)
+{
+    int64_t began = pr_clock_thread_cpu();
+    if (take_dump(n, set) < 0) {
+        n->short_of = true;
+        return;
+    }
+    n->dumped_at = t->now;
+    n->cost = pr_clock_thread_cpu() - began;
+    if (n->lost_events || n->events < 0)
+        pr_net_table_sweep(&n->table, set, n->dump);
+    n->lost_events = false;
+    pr_net_spaces_read(&n->spaces, set, t);
+    n->table.nobody_here = n->spaces.apart;
+    pr_net_search(&n->search, &n->table, set, t, may_spend);
+    n->short_of |= n->search.blind;
+}
+
+/* Who had no traffic had none, as far as that can be seen. */
+static void begin_members(const struct pr_net *n, struct pr_entities *set)
+{
+    for (size_t k = 0; k < set->count; k++) {
+        struct pr_entity *e = set->items[k];
+        bool elsewhere = e->net_space && e->net_space != n->spaces.ours;
+        if (!pr_entity_is_here(e) || e->net_denied || elsewhere || !isnan(e->value[METRIC_NET_RX]))
+            continue;
+        e->value[METRIC_NET_RX] = e->value[METRIC_NET_TX] = 0;
+    }
+}
+
+void pr_net_read(struct pr_net *n, struct pr_entities *set, const struct pr_tick *t, bool may_spend,
+                 bool last)
+{
+    if (n->dumps < 0)
+        return;
+    n->table.reading++;
+    if (last)
+        n->search.cost = 0; /* it cannot wait for its time */
+    hear(n, set);
+    if (is_due(n, t->now, may_spend, last))
+        look(n, set, t, may_spend);
+    begin_members(n, set);
+}
+
+void pr_net_settle(struct pr_net *n, struct pr_entities *set)
+{
+    if (n->dumps < 0)
+        return;
+    poll(&(struct pollfd){.fd = n->events, .events = POLLIN}, n->events >= 0, LAST_WORDS);
+    hear(n, set);
+    pr_net_table_settle(&n->table, set);
+}
+
+struct pr_net_sum pr_net_sum(const struct pr_net *n)
+{
+    if (n->dumps < 0)
+        return (struct pr_net_sum){NAN, NAN, NAN, false};
+    bool short_of = n->short_of || n->table.out_of_memory || n->spaces.divided || n->events < 0;
+    return (struct pr_net_sum){n->table.rx + n->spaces.sum[0], n->table.tx + n->spaces.sum[1],
+                               n->table.unattributed, short_of};
+}
+
+/* --- opening and closing ---------------------------------------------------------------------- */
+
+static void close_both(struct pr_net *n)
+{
+    if (n->dumps >= 0)
+        close(n->dumps);
+    if (n->events >= 0)
+        close(n->events);
+    n->dumps = n->events = -1;
+}
+
+static int give_up(struct pr_net *n, int code, const char *what)
+{
+    snprintf(n->reason, sizeof n->reason, "%s: %s", what, strerror(-code));
+    close_both(n);
+    return code;
+}
+
+static int open_it(struct pr_net *n, const struct pr_host *host)
+{
+    struct pr_entities nobody = {0};
+    if (host->foreign) {
+        snprintf(n->reason, sizeof n->reason, "not under --root: sockets here are not those there");
+        return -ENOTSUP;
+    }
+    n->dumps = pr_diag_open();
+    if (n->dumps < 0)
+        return give_up(n, n->dumps, "sock_diag");
+    n->events = pr_diag_listen(); /* first, so that none is missed */
+    int r = take_dump(n, &nobody);
+    if (r < 0)
+        return give_up(n, r, "sock_diag, TCP");
+    pr_net_spaces_open(&n->spaces, host);
+    return 0;
+}
+
+int pr_net_open(struct pr_net **ret, const struct pr_host *host)
+{
+    struct pr_net *n = *ret = calloc(1, sizeof *n);
+    if (!n)
+        return -ENOMEM;
+    n->dumps = n->events = -1;
+    return open_it(n, host);
+}
+
+const char *pr_net_reason(const struct pr_net *n)
+{
+    return n->dumps < 0 ? n->reason : NULL;
+}
+
+bool pr_net_hears_closing(const struct pr_net *n)
+{
+    return n->events >= 0;
+}
+
+int pr_net_descriptors(const struct pr_net *n)
+{
+    return (n->dumps >= 0) + (n->events >= 0);
+}
+
+void pr_net_close(struct pr_net *n, bool close_files)
+{
+    if (!n)
+        return;
+    if (close_files) {
+        close_both(n);
+        pr_net_spaces_close(&n->spaces);
+    }
+    pr_net_table_done(&n->table);
+    free(n);
+}
