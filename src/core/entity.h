@@ -89,6 +89,8 @@ struct pr_entities {
     struct pr_entity **scratch; /* room for all, for whoever has to sort some */
     size_t spare_count, spare_cap;
     uint64_t started, exited; /* how many have ever been members */
+    struct pr_left largest;   /* who had the most resident memory, and how much, at any sample */
+    double largest_rss;
 };
 
 void pr_entities_done(struct pr_entities *set);

@@ -38,6 +38,9 @@ struct pr_look {
 void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts,
                      const struct pr_look *look);
 
+/* The most important thing to say of how it went, "" where there is nothing. */
+void pr_summary_finding(const struct pr_session *s, const struct pr_facts *facts,
+                        struct pr_buf *out);
 /* Was it measured at all? */
 bool pr_summary_known(const struct pr_session *s, enum pr_metric_id id);
 /* Why not? */

@@ -166,6 +166,18 @@ static void put_matches(struct pr_json *j, const struct pr_session *s)
     pr_json_close(j, ']');
 }
 
+static void put_findings(struct pr_json *j, const struct pr_session *s,
+                         const struct pr_facts *facts)
+{
+    struct pr_buf finding = {0};
+    pr_summary_finding(s, facts, &finding);
+    open(j, "findings", '[');
+    if (finding.len)
+        pr_json_string(j, pr_buf_text(&finding));
+    pr_json_close(j, ']');
+    pr_buf_done(&finding);
+}
+
 static void put_absent(struct pr_json *j, const struct pr_session *s)
 {
     open(j, "absent", '[');
@@ -298,7 +310,7 @@ static void put_self(struct pr_json *j, const struct pr_session *s)
 
 static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_facts *facts)
 {
-    static const char *const later[] = {"phases", "devices", "findings"};
+    static const char *const later[] = {"phases", "devices"};
     pr_json_key(j, "schema");
     pr_json_int(j, SCHEMA);
     put_run(j, s, facts);
@@ -313,6 +325,7 @@ static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_fac
         pr_json_close(j, ']');
     }
     put_matches(j, s);
+    put_findings(j, s, facts);
     pr_json_key(j, "events_total");
     pr_json_int(j, (int64_t)s->events.total);
     put_events(j, &s->events);

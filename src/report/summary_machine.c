@@ -82,15 +82,8 @@ void pr_page_cgroup(struct pr_page *p)
         {"throttled for ", METRIC_CPU_THROTTLED, false, ""},
         {"memory peak ", METRIC_MEM_CGROUP_PEAK, true, " with its cache"},
     };
-    double kills = total(p, METRIC_OOM_KILLS);
-    bool said = p->s->machine.cgroup || kills > 0 || total(p, METRIC_CPU_THROTTLED) >= 0.001;
-    if (!said || !pr_page_items(p, "cgroup", items, COUNT(items)))
-        return;
-    if (kills > 0) {
-        pr_page_paint(p, "31");
-        pr_buf_printf(p->out, "; out of memory: the kernel killed %.0f process%s", kills,
-                      kills > 1 ? "es" : "");
-        pr_page_paint(p, "0");
-    }
-    pr_page_end(p);
+    bool said = p->s->machine.cgroup || total(p, METRIC_OOM_KILLS) > 0 ||
+                total(p, METRIC_CPU_THROTTLED) >= 0.001;
+    if (said && pr_page_items(p, "cgroup", items, COUNT(items)))
+        pr_page_end(p);
 }

@@ -329,8 +329,23 @@ static void match_line(struct pr_page *p)
     pr_page_end(p);
 }
 
+static void finding_line(struct pr_page *p)
+{
+    struct pr_buf finding = {0};
+    pr_summary_finding(p->s, p->facts, &finding);
+    if (finding.len) {
+        pr_page_label(p, "why");
+        pr_page_paint(p, "31");
+        pr_buf_str(p->out, pr_buf_text(&finding));
+        pr_page_paint(p, "0");
+        pr_page_end(p);
+    }
+    pr_buf_done(&finding);
+}
+
 static void job_lines(struct pr_page *p)
 {
+    finding_line(p);
     cpu_line(p);
     memory_line(p);
     io_line(p);

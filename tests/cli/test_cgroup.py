@@ -189,6 +189,26 @@ def test_an_oom_kill_is_counted_and_an_event(proctor, make_group):
     assert problems(summary) == []
 
 
+def test_why_a_job_died(proctor, make_group):
+    """137 alone is not memory; with the kernel's own count of kills it is."""
+    group = make_group("memory")
+    limit = next(f for f in ("memory.max", "memory.limit_in_bytes") if (group.path / f).exists())
+    (group.path / limit).write_text(str(40 << 20))
+    hungry = "/usr/bin/python3 -c 'import time; time.sleep(0.3); x = bytearray(200 << 20)'"
+    command = f"echo $$ > {group.procs}; exec {proctor.path} run -i 50ms --summary {proctor.summary_file} {hungry}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, **proctor.options({}))
+    assert done.returncode == -9
+    finding, = proctor.summary()["findings"]
+    assert finding.startswith("the job ran out of memory: the kernel killed") and "40.0 MiB" in finding
+    assert "python3" in finding and finding in done.stderr
+    done, summary = proctor.recorded("sh", "-c", "kill -9 $$")
+    assert done.returncode == -9
+    finding, = summary["findings"]
+    assert "SIGKILL" in finding and "out of memory" not in finding
+    _, summary = proctor.recorded("sh", "-c", "exit 137")
+    assert summary["findings"] == []
+
+
 def test_run_says_what_its_own_group_used(proctor, make_group):
     group = make_group("memory")
     command = f"echo $$ > {group.procs}; exec {proctor.path} run -q -i 100ms --summary {proctor.summary_file} " \
