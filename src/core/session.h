@@ -25,6 +25,7 @@ struct pr_session {
     struct pr_target *target;
     struct pr_entities set;
     struct pr_ledger ledger;
+    struct pr_exact *exact; /* the command's, borrowed; NULL for none */
     struct pr_limits limits;
     struct pr_energy energy;
     struct pr_machine machine;
@@ -42,8 +43,7 @@ struct pr_session {
     int64_t start_boot, start_wall;
     int64_t next, sampled; /* boot time: when a tick is due; of the last sample, 0 for never */
     unsigned long taken, late, missed;
-    bool begun, ended,
-        stuck; /* stuck: the writer hangs in an output: what it can still reach must stay */
+    bool begun, ended, stuck; /* stuck: the writer hangs: what it can still reach must stay */
     bool gone; /* the job has ended: there are no gauges any more */
     bool discovery_said, clock_stepped;
 

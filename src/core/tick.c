@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/exact.h"
 #include "core/self.h"
 #include "util/clock.h"
 
@@ -310,6 +311,8 @@ static void mark_bounds(struct pr_session *s, bool last)
     mark[METRIC_PROCS_STARTED] = mark[METRIC_PROCS_EXITED] = MARK_LOWER_BOUND;
     if (!last || !all_reaped(s))
         mark[METRIC_CTX_VOLUNTARY] = mark[METRIC_CTX_INVOLUNTARY] = MARK_LOWER_BOUND;
+    if (pr_exact_undivided(s->exact))
+        mark[METRIC_CPU_USER] = mark[METRIC_CPU_SYSTEM] = MARK_LOWER_BOUND;
     for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
         if (s->io_unreadable && !(last && s->reaping))
             mark[id] = MARK_LOWER_BOUND;
@@ -352,6 +355,7 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
     pr_ledger_settle(&s->ledger, &s->set, last);
     memset(s->now.mark, MARK_NONE, sizeof s->now.mark);
     memcpy(value, s->ledger.total, sizeof s->ledger.total);
+    pr_exact_settle(s->exact, &s->set, value);
     for (int id = PROC_METRICS; id < METRIC_COUNT; id++)
         value[id] = NAN;
     pr_fold(&s->set, value, s->now.mark);
@@ -465,7 +469,7 @@ void pr_tick_matches(struct pr_session *s, int64_t now, double dt)
 
 void pr_tick_finish(struct pr_session *s)
 {
-    memcpy(s->totals_before, s->ledger.total, sizeof s->totals_before);
+    memcpy(s->totals_before, s->now.value, sizeof s->totals_before);
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];
         memcpy(e->previous, e->value, sizeof e->previous);
