@@ -44,7 +44,7 @@ struct pr_session {
     int64_t next, sampled; /* boot time: when a tick is due; of the last sample, 0 for never */
     unsigned long taken, late, missed;
     bool begun, ended, stuck; /* stuck: the writer hangs: what it can still reach must stay */
-    bool gone; /* the job has ended: there are no gauges any more */
+    bool gone;                /* the job has ended: there are no gauges any more */
     bool discovery_said, clock_stepped;
 
     bool reaping;       /* the command: children are waited for, their I/O is ours to split off */
