@@ -6,11 +6,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* The ledger may be ahead of a figure by this much, and still both are of the same processes:
  * readings are not taken at one moment, and times in /proc come in ticks. */
 #define AHEAD_SECONDS 0.02
 #define AHEAD_RATIO   0.01
+
+#define DESCRIPTORS_LEAST 64
 
 const struct pr_exact_ops *const pr_exact_ways[EXACT_WAYS] = {&pr_exact_cgroup, &pr_exact_perf,
                                                               &pr_exact_taskstats};
@@ -70,12 +73,20 @@ static int say(const struct pr_exact *x, int r, struct proctor_error *err)
     return pr_error(err, -r, "--exact %s: %s; %s", x->asked, x->why, x->remedy);
 }
 
+static double descriptors(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : (double)limit.rlim_max;
+}
+
 int pr_exact_prepare(struct pr_exact *x, const char *asked, struct proctor_error *err)
 {
     blank(x);
     x->asked = asked;
     x->automatic = strcmp(asked, "auto") == 0;
-    return say(x, choose(x, 0), err);
+    /* Recording itself needs the last ones. */
+    bool poor = x->automatic && descriptors() < DESCRIPTORS_LEAST;
+    return say(x, choose(x, poor ? EXACT_WAYS : 0), err);
 }
 
 int pr_exact_enter(struct pr_exact *x, pid_t pid, bool inside, struct proctor_error *err)

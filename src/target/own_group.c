@@ -144,19 +144,42 @@ static int refuse_none(struct pr_exact *x)
                            "there is no cgroup here that has an account of CPU time");
 }
 
-/* A limit above us in version 2, which a job would look for in vain. */
-static int refuse_limit(struct pr_exact *x, const struct pr_host *host)
-{
-    char which[100];
-    if (!x->automatic || !pr_limits_in_v2(host, getpid(), which, sizeof which))
-        return 0;
-    return pr_exact_refuse(x, EBUSY, "--exact cgroup makes one all the same",
-                           "%.90s: the job would not find this limit in a group of its own", which);
-}
-
 static bool find_parent(const struct pr_host *host, size_t i, char *dir)
 {
     return pr_cgroup_dir(host, getpid(), hierarchies[i].controller, dir, CGROUP_DIR);
+}
+
+/* In the root group of version 2 processes and groups may be neighbours: a group of its own would
+ * then have the share of a single process. */
+static bool shares_cpu(const struct pr_host *host)
+{
+    char dir[CGROUP_DIR], path[CGROUP_DIR + 32], text[256];
+    if (!find_parent(host, 0, dir))
+        return false;
+    snprintf(path, sizeof path, "%s/cgroup.subtree_control", dir);
+    ssize_t n = pr_fs_read(host->root, path, text, sizeof text);
+    struct pr_scan s = pr_scan_of(text, n > 0 ? (size_t)n : 0), word;
+    while (pr_scan_word(&s, &word))
+        if (pr_scan_equals(word, "cpu"))
+            return true;
+    return false;
+}
+
+/* What a job would notice: a limit above us that it would look for in vain, or another share. */
+static int refuse_change(struct pr_exact *x, const struct pr_host *host)
+{
+    const char *anyway = "--exact cgroup makes one all the same";
+    char which[100];
+    if (!x->automatic)
+        return 0;
+    if (pr_limits_in_v2(host, getpid(), which, sizeof which))
+        return pr_exact_refuse(x, EBUSY, anyway,
+                               "%.90s: the job would not find this limit in a group of its own",
+                               which);
+    if (shares_cpu(host))
+        return pr_exact_refuse(x, EBUSY, anyway,
+                               "a group of its own would have another share of the CPUs");
+    return 0;
 }
 
 /* --exact auto does not wait for moving the job. */
@@ -168,7 +191,7 @@ static size_t hierarchies_of(const struct pr_exact *x)
 static int probe_in(struct pr_exact *x, const struct pr_host *host)
 {
     char dir[CGROUP_DIR];
-    int r = host->foreign ? refuse_none(x) : refuse_limit(x, host), why = refuse_none(x);
+    int r = host->foreign ? refuse_none(x) : refuse_change(x, host), why = refuse_none(x);
     if (r < 0)
         return r;
     for (size_t i = 0; i < hierarchies_of(x); i++) {
@@ -232,7 +255,7 @@ static int make_all(struct pr_exact *x, struct group *g)
     bool good = false;
     if (g->host.foreign)
         return refuse_none(x);
-    int r = refuse_limit(x, &g->host);
+    int r = refuse_change(x, &g->host);
     if (r < 0)
         return r;
     refuse_none(x);
@@ -296,6 +319,9 @@ static int enter(struct pr_exact *x, pid_t pid, bool inside)
         if (r < 0 && hierarchies[i].counts_cpu)
             refuse_dir(x, -r, g->parent[i]);
     }
+    if (x->clone_fd >= 0)
+        close(x->clone_fd);
+    x->clone_fd = -1;
     return g->usage < 0 ? -EACCES : 0;
 }
 

@@ -31,8 +31,9 @@ def own_v2():
 
 
 def groups():
-    """All groups that a run has made and not removed."""
-    return {p for top in (own_v2(), *map(own_group, ("cpuacct", "memory", "pids"))) if top for p in top.rglob(OURS)}
+    """All groups that a run has made and not removed before it ended. Others may run beside us."""
+    found = {p for top in (own_v2(), *map(own_group, ("cpuacct", "memory", "pids"))) if top for p in top.rglob(OURS)}
+    return {p for p in found if not is_alive(int(p.name.split("-")[1])) and p.exists()}
 
 
 def group_of(pid, controller=""):
