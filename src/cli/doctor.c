@@ -18,6 +18,7 @@
 #include "cli/outside.h"
 #include "core/cgroup_path.h"
 #include "core/energy.h"
+#include "core/exact.h"
 #include "core/limits.h"
 #include "core/machine.h"
 #include "core/net.h"
@@ -222,6 +223,26 @@ static void descriptors(struct doctor *d)
          "a higher `ulimit -Hn`; beyond that each reading opens its file, at twice the cost");
 }
 
+/* Who else keeps an account of a job that `run` starts, and whom --exact auto would take. */
+static void other_accounts(struct doctor *d)
+{
+    const struct pr_exact_ops *best = NULL;
+    struct pr_exact x;
+    char what[40], remedy[400];
+    for (size_t i = 0; i < EXACT_WAYS; i++) {
+        const struct pr_exact_ops *ops = pr_exact_ways[i];
+        bool asked = pr_exact_probe(&x, ops, false) == 0;
+        snprintf(what, sizeof what, "`run --exact %s`", ops->name);
+        line(d, asked ? YES : NO, what, asked ? ops->method : x.why, x.remedy);
+        if (!best && ops->automatic && pr_exact_probe(&x, ops, true) == 0)
+            best = ops;
+        if (!best && i == 0)
+            snprintf(remedy, sizeof remedy, "%s (%s)", x.remedy, x.why);
+    }
+    line(d, best && best->whole ? YES : PART, "children that nobody waits for",
+         best ? best->method : "as last sampled, and the summary says so", remedy);
+}
+
 static void account(struct doctor *d)
 {
     int set = 0;
@@ -231,8 +252,7 @@ static void account(struct doctor *d)
     line(d, subreaper ? YES : NO, "children that end between samples",
          subreaper ? "`run`: wait4 as subreaper, exact" : "no subreaper: orphans are lost",
          "Linux 3.4 or later");
-    line(d, PART, "children that nobody waits for", "as last sampled, and the summary says so",
-         "(a group for each run comes later)");
+    other_accounts(d);
     descriptors(d);
 }
 

@@ -20,6 +20,7 @@
 
 #include "cli/cli.h"
 #include "cli/outside.h"
+#include "core/exact.h"
 #include "core/job.h"
 #include "core/self.h"
 #include "target/spawn.h"
@@ -30,6 +31,7 @@ struct run {
     struct proctor_monitor *monitor;
     struct pr_summary_file summary;
     struct pr_spawn spawn;
+    struct pr_exact exact;
     struct pr_outside outside;
     sigset_t watched; /* signals that we read instead of obeying */
     int signals;
@@ -285,6 +287,7 @@ static int prepare(struct run *r, struct proctor_error *err)
     int code = pr_summary_file_open(&r->summary, m->config.summary, err);
     if (code == 0)
         code = pr_monitor_prepare(m, err);
+    m->session.exact = &r->exact;
     if (code == 0)
         code = pr_outside_check_root(&m->session.host, r->spawn.pid, err);
     if (code == 0 && (r->signals = pr_signals_open(&r->watched)) < 0)
@@ -300,12 +303,31 @@ static int finish(struct run *r)
 {
     struct proctor_monitor *m = r->monitor;
     proctor_monitor_stop(m, NULL);
+    int code = pr_exact_finish(&r->exact); /* the last sample has been taken from it */
+    if (code < 0 && code != -EBUSY) /* the job's own groups are in it: the next start removes it */
+        pr_complain("run: %s", r->exact.why);
     pr_finish(m, &r->summary);
     if (m->config.strict && m->session.events.problems)
         return EXIT_OWN_FAILURE;
     if (m->facts.exit_signal > 0)
         pr_outside_die_of(m->facts.exit_signal);
     return m->facts.exit_signal > 0 ? 128 + m->facts.exit_signal : m->facts.exit_code;
+}
+
+/* Forks the job, held, into what will account for it. */
+static int hold(struct run *r, struct proctor_error *err)
+{
+    int code = pr_exact_prepare(&r->exact, r->monitor->config.exact, err);
+    if (code < 0)
+        return code;
+    r->spawn.cgroup = r->exact.clone_fd;
+    code = r->spawn.envp ? pr_spawn_hold(&r->spawn) : -ENOMEM;
+    if (code < 0)
+        return pr_error(err, -code, "cannot fork: %s", strerror(-code));
+    code = pr_exact_enter(&r->exact, r->spawn.pid, r->spawn.in_cgroup, err);
+    if (code < 0)
+        pr_spawn_cancel(&r->spawn);
+    return code;
 }
 
 static int start(struct run *r, char **argv)
@@ -321,9 +343,8 @@ static int start(struct run *r, char **argv)
     }
     r->spawn.argv = argv;
     r->spawn.envp = pr_outside_environment(m->config.run_id);
-    int code = r->spawn.envp ? pr_spawn_hold(&r->spawn) : -ENOMEM;
-    if (code < 0) {
-        pr_complain("run: cannot fork: %s", strerror(-code));
+    if (hold(r, &err) < 0) {
+        pr_complain("run: %s", err.message);
         return EXIT_OWN_FAILURE;
     }
     if (prepare(r, &err) < 0) {
@@ -335,7 +356,7 @@ static int start(struct run *r, char **argv)
     }
     m->session.rss_floor = pr_self_copy_peak(r->spawn.pid);
     pr_outside_let_go(&r->outside);
-    code = pr_spawn_release(&r->spawn);
+    int code = pr_spawn_release(&r->spawn);
     if (code < 0)
         return exec_failed(r, -code);
     watch(r);
@@ -344,7 +365,7 @@ static int start(struct run *r, char **argv)
 
 int pr_main_run(int argc, char **argv)
 {
-    struct run r = {.signals = -1, .summary.fd = -1};
+    struct run r = {.signals = -1, .summary.fd = -1, .spawn.cgroup = -1};
     int first, status;
     pr_outside_plug_holes();
     r.monitor = pr_recording_new("run", argc, argv, &first, &status);
@@ -358,6 +379,7 @@ int pr_main_run(int argc, char **argv)
         status = start(&r, argv + first);
     }
     proctor_monitor_free(r.monitor);
+    pr_exact_finish(&r.exact);
     if (r.signals >= 0)
         close(r.signals);
     pr_outside_done(&r.outside, r.spawn.envp);

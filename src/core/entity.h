@@ -70,6 +70,7 @@ struct pr_entity {
     double receipts_seen, receipts_old, receipts_new, receipts_window, receipts_early;
     struct pr_entity *heir;
     int vanished_for; /* ticks */
+    double told;      /* CPU time by exit records of its threads (source/taskstats.c) */
     double claim;     /* what it must have left to its heir */
     bool direct;      /* its heir was its own parent */
     bool counts;      /* though it has vanished */

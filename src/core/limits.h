@@ -10,3 +10,6 @@ void pr_limits_read(const struct pr_host *host, pid_t pid, struct pr_limits *ret
 /* The smallest of the machine and the limits of a cgroup that a user names (cgroup_path.h) and of
  * those above it. */
 void pr_limits_read_cgroup(const struct pr_host *host, const char *name, struct pr_limits *ret);
+/* Is memory, CPU time or the set of CPUs limited by the process's cgroup of version 2 or by one
+ * above it? Which, in words. */
+bool pr_limits_in_v2(const struct pr_host *host, pid_t pid, char *ret_which, size_t size);

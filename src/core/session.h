@@ -26,6 +26,7 @@ struct pr_session {
     struct pr_target_setting watched;
     struct pr_entities set;
     struct pr_ledger ledger;
+    struct pr_exact *exact; /* the command's, borrowed; NULL for none */
     struct pr_limits limits;
     struct pr_energy energy;
     struct pr_net *net; /* NULL where it is not wanted */
@@ -45,8 +46,7 @@ struct pr_session {
     int64_t next, sampled; /* boot time: when a tick is due; of the last sample, 0 for never */
     unsigned long taken, late, missed;
     bool begun, ended, stuck; /* stuck: the writer hangs; what it can reach must stay */
-    bool gone;                /* the job has ended: there are no gauges any more */
-    bool discovery_said, clock_stepped;
+    bool gone, discovery_said, clock_stepped; /* gone: the job has ended, there are no gauges */
 
     bool reaping;       /* the command: children are waited for, their I/O is ours to split off */
     bool reaped_lately; /* since the last tick */

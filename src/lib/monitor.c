@@ -210,6 +210,11 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
 {
     if (!m->watching)
         return pr_error(err, EINVAL, "the monitor watches nothing: name a process first");
+    if (m->facts.way >= WAY_ATTACH && m->config.origin[OPTION_EXACT] == ORIGIN_OPTION &&
+        strcmp(m->config.exact, "auto") != 0 && strcmp(m->config.exact, "none") != 0)
+        return pr_error(err, EINVAL,
+                        "exact: '%s' has to be there before the job: it is for `proctor run` alone",
+                        m->config.exact);
     m->target.alone = m->config.no_children && m->target.kind == TARGET_TREE;
     m->target.wait_tree = m->config.wait_tree;
     m->target.everybody = m->config.processes;

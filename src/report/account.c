@@ -4,9 +4,10 @@
 
 #include <math.h>
 
+#include "core/exact.h"
 #include "core/net.h"
 
-const char *pr_summary_source(const struct pr_facts *facts)
+static const char *ledger_source(const struct pr_facts *facts)
 {
     static const char *const sources[] = {
         [WAY_RUN] = "rusage: the kernel's account of every process that was waited for",
@@ -20,13 +21,26 @@ const char *pr_summary_source(const struct pr_facts *facts)
     return sources[facts->way];
 }
 
-const char *pr_summary_io_source(const struct pr_facts *facts)
+/* The account beside the ledger's; NULL where there is none. */
+static const struct pr_exact *exact_of(const struct pr_session *s)
 {
-    if (facts->way == WAY_SYSTEM)
-        return pr_summary_source(facts);
+    return s->exact && s->exact->ops ? s->exact : NULL;
+}
+
+const char *pr_summary_source(const struct pr_session *s, const struct pr_facts *facts,
+                              enum pr_account account)
+{
+    if (account == ACCOUNT_CPU || facts->way == WAY_SYSTEM)
+        return exact_of(s) ? s->exact->ops->source : ledger_source(facts);
     return facts->way <= WAY_RUN_NO_SUBREAPER
                ? "/proc/PID/io of living processes; what the reaped ones left in proctor's own"
                : "/proc/PID/io of living processes, with what they have reaped";
+}
+
+double pr_summary_residual(const struct pr_session *s)
+{
+    const struct pr_exact *x = exact_of(s);
+    return x ? x->counted - x->figure[EXACT_TIME] : NAN;
 }
 
 bool pr_summary_known(const struct pr_session *s, enum pr_metric_id id)
@@ -51,24 +65,34 @@ const char *pr_summary_reason(const struct pr_session *s, enum pr_metric_id id)
     return s->gone ? "the job ended before it could be read" : "there was no time to read it";
 }
 
-bool pr_summary_complete(const struct pr_session *s, const struct pr_facts *facts)
+/* Another account has all of it, whoever waited for whom. */
+static bool is_settled(const struct pr_session *s, enum pr_account account)
+{
+    return account == ACCOUNT_CPU && exact_of(s) && pr_exact_complete(s->exact);
+}
+
+bool pr_summary_complete(const struct pr_session *s, const struct pr_facts *facts,
+                         enum pr_account account)
 {
     bool whole = facts->way == WAY_RUN || facts->way == WAY_SYSTEM ||
                  (facts->way == WAY_ATTACH_ALONE && !s->gone);
-    return whole && s->ledger.unabsorbed == 0 && !s->children_ignored;
+    return is_settled(s, account) || (whole && s->ledger.unabsorbed == 0 && !s->children_ignored);
 }
 
-void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, struct pr_buf *out)
+void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts,
+                     enum pr_account account, struct pr_buf *out)
 {
+    const struct pr_exact *x = account == ACCOUNT_CPU ? exact_of(s) : NULL;
+    bool open = !is_settled(s, account); /* it matters who waited for whom */
     const struct {
         bool holds;
         unsigned long count; /* for the %lu in the text, where there is one */
         const char *text;
     } notes[] = {
         {s->left_count > 0, s->left_count, "%lu left running, counted until the job's end"},
-        {s->ledger.unabsorbed > 0 && facts->way != WAY_MATCH, s->ledger.unabsorbed,
+        {open && s->ledger.unabsorbed > 0 && facts->way != WAY_MATCH, s->ledger.unabsorbed,
          "nobody in the job waited for %lu of its processes: they count as they were last sampled"},
-        {s->children_ignored && facts->way != WAY_MATCH, 0,
+        {open && s->children_ignored && facts->way != WAY_MATCH, 0,
          "a process ignores SIGCHLD: how its children ended is not known"},
         {facts->way == WAY_RUN_NO_SUBREAPER || facts->way == WAY_ATTACH ||
              facts->way == WAY_EVERYBODY,
@@ -79,6 +103,10 @@ void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, s
          "%lu left the job and went on: it counts until then, or until a member waits for it"},
         {facts->way >= WAY_ATTACH && s->gone, 0,
          "what was used after the last sample is not in it"},
+        {x && pr_exact_escaped(x), 0,
+         "processes have left the cgroup of the run: the account of the processes is used"},
+        {x && isnan(x->figure[EXACT_TIME]), 0, "the other account could not be read"},
+        {x && x->lossy, 0, "records of exited processes were lost: there were too many at once"},
     };
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
         if (!notes[i].holds)

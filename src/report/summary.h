@@ -46,8 +46,13 @@ bool pr_summary_known(const struct pr_session *s, enum pr_metric_id id);
 /* Why not? */
 const char *pr_summary_reason(const struct pr_session *s, enum pr_metric_id id);
 /* How CPU and I/O totals were obtained, and whether anything may be missing. */
-const char *pr_summary_source(const struct pr_facts *facts);
-const char *pr_summary_io_source(const struct pr_facts *facts);
-bool pr_summary_complete(const struct pr_session *s, const struct pr_facts *facts);
+enum pr_account { ACCOUNT_CPU, ACCOUNT_IO };
+const char *pr_summary_source(const struct pr_session *s, const struct pr_facts *facts,
+                              enum pr_account account);
+bool pr_summary_complete(const struct pr_session *s, const struct pr_facts *facts,
+                         enum pr_account account);
 /* What is missing, in words, into text; "" where nothing is known to be. */
-void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts, struct pr_buf *out);
+void pr_summary_note(const struct pr_session *s, const struct pr_facts *facts,
+                     enum pr_account account, struct pr_buf *out);
+/* CPU time by the sum over processes, less that of the other account; NaN where there is none. */
+double pr_summary_residual(const struct pr_session *s);

@@ -193,12 +193,12 @@ static void put_absent(struct pr_json *j, const struct pr_session *s)
 }
 
 static void put_account(struct pr_json *j, const char *key, const char *source, bool complete,
-                        double before, const char *note)
+                        double residual, double before, const char *note)
 {
     open(j, key, '{');
     text(j, "source", source);
     boolean(j, "complete", complete);
-    number(j, "residual", NAN);
+    number(j, "residual", residual);
     number(j, "before", before);
     text(j, "note", note && *note ? note : NULL);
     pr_json_close(j, '}');
@@ -209,13 +209,16 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
 {
     struct pr_buf note = {0};
     const double *before = s->ledger.before;
-    bool complete = pr_summary_complete(s, facts),
+    bool complete = pr_summary_complete(s, facts, ACCOUNT_IO),
          small = s->high[METRIC_MEM_RSS_PEAK] <= s->rss_floor;
     bool one = s->set.started == 1 && !s->ledger.absorbed && !small;
-    pr_summary_note(s, facts, &note);
+    pr_summary_note(s, facts, ACCOUNT_CPU, &note);
     open(j, "accounting", '{');
-    put_account(j, "cpu", pr_summary_source(facts), complete, before[METRIC_CPU_TIME],
-                pr_buf_text(&note));
+    put_account(j, "cpu", pr_summary_source(s, facts, ACCOUNT_CPU),
+                pr_summary_complete(s, facts, ACCOUNT_CPU), pr_summary_residual(s),
+                before[METRIC_CPU_TIME], pr_buf_text(&note));
+    pr_buf_reset(&note);
+    pr_summary_note(s, facts, ACCOUNT_IO, &note);
     if (s->io_unreadable)
         pr_buf_printf(&note, "%sthe I/O of %lu processes could not be read while they lived",
                       note.len ? "; " : "", s->io_unreadable);
@@ -224,11 +227,11 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
                       note.len ? "; " : "");
     /* What was reaped brought its I/O with it, readable or not. */
     bool io_complete = complete && (facts->way == WAY_RUN || !s->io_unreadable);
-    put_account(j, "io", pr_summary_io_source(facts), io_complete,
+    put_account(j, "io", pr_summary_source(s, facts, ACCOUNT_IO), io_complete, NAN,
                 before[METRIC_IO_READ] + before[METRIC_IO_WRITE], pr_buf_text(&note));
     put_account(
         j, "memory_peak", "VmHWM of living processes, rusage of reaped ones, sampled sums", one,
-        NAN,
+        NAN, NAN,
         one ? NULL
         : small
             ? "not above proctor's own size at the fork, below which rusage tells nothing"

@@ -212,14 +212,15 @@ static void process_line(struct pr_page *p)
 
 static void account_line(struct pr_page *p)
 {
-    bool complete = pr_summary_complete(p->s, p->facts);
+    bool cpu = pr_summary_complete(p->s, p->facts, ACCOUNT_CPU);
+    bool complete = pr_summary_complete(p->s, p->facts, ACCOUNT_IO) && cpu;
     struct pr_buf note = {0};
-    pr_summary_note(p->s, p->facts, &note);
+    pr_summary_note(p->s, p->facts, cpu ? ACCOUNT_IO : ACCOUNT_CPU, &note);
     pr_page_label(p, "counted");
-    pr_buf_str(p->out, pr_summary_source(p->facts));
+    pr_buf_str(p->out, pr_summary_source(p->s, p->facts, ACCOUNT_CPU));
     if (!complete)
         pr_page_paint(p, "33");
-    pr_buf_str(p->out, complete ? "; complete" : "; not complete");
+    pr_buf_str(p->out, complete ? "; complete" : cpu ? "; I/O not complete" : "; not complete");
     if (note.len)
         pr_buf_printf(p->out, ": %s", pr_buf_text(&note));
     if (!complete)

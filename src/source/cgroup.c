@@ -79,6 +79,27 @@ static bool is_root(const struct pr_host *host, const struct pr_cgroup_place *p,
     return (faccessat(host->root, path, F_OK, 0) == 0) == (version == 1);
 }
 
+/* In version 2 a group may have no controllers of its own, as one that we made for the run: the
+ * nearest above that has them keeps the account. */
+static void climb(const struct pr_cgroup_view *v, enum pr_cgroup_account account,
+                  struct pr_cgroup_place *p)
+{
+    static const char *const files[ACCOUNT_COUNT] = {[ACCOUNT_MEMORY] = "memory.current",
+                                                     [ACCOUNT_THROTTLE] = "cpu.max",
+                                                     [ACCOUNT_PIDS] = "pids.current"};
+    char path[CGROUP_DIR + 64];
+    size_t len = strlen(p->dir);
+    while (files[account] && !v->name && len > p->top) {
+        snprintf(path, sizeof path, "%.*s/%s", (int)len, p->dir, files[account]);
+        if (faccessat(v->host->root, path, F_OK, 0) == 0) {
+            p->dir[len] = '\0';
+            return;
+        }
+        while (len > p->top && p->dir[--len] != '/')
+            ;
+    }
+}
+
 /* ret_root: it would be the root, and nobody asked for that. */
 static struct place find(const struct pr_cgroup_view *v, enum pr_cgroup_account account,
                          bool *ret_root)
@@ -89,6 +110,8 @@ static struct place find(const struct pr_cgroup_view *v, enum pr_cgroup_account 
     for (int i = 0; i < 2; i++) {
         if (!pr_cgroup_find(v, controller[i], &found) || !found.exists)
             continue;
+        if (i == 1)
+            climb(v, account, &found);
         if (v->name || !is_root(v->host, &found, i + 1))
             return (struct place){strdup(found.dir), found.top, i + 1};
         *ret_root = true;
@@ -145,7 +168,8 @@ static void look(struct pr_machine *m, struct group *g)
     if (!g->known)
         explain_none(m);
     /* In version 2 both are in one file. */
-    g->throttle_too = g->at[ACCOUNT_USAGE].version == 2 && g->at[ACCOUNT_THROTTLE].version == 2;
+    g->throttle_too = g->at[ACCOUNT_USAGE].version == 2 && g->at[ACCOUNT_THROTTLE].version == 2 &&
+                      strcmp(g->at[ACCOUNT_USAGE].dir, g->at[ACCOUNT_THROTTLE].dir) == 0;
     g->moved |= had;
     g->detailed = 0;
     g->mark = NAN;

@@ -123,6 +123,16 @@ static void cpu_v1(const struct pr_host *host, const char *dir, const char *path
           path);
 }
 
+static void cpuset_v2(const struct pr_host *host, const char *dir, const char *path,
+                      struct pr_limits *l)
+{
+    char file[4400], text[4096];
+    snprintf(file, sizeof file, "%s/cpuset.cpus", dir);
+    ssize_t n = pr_fs_read(host->root, file, text, sizeof text);
+    if (n > 0)
+        lower(l, LIMIT_CPU, count_list(pr_scan_of(text, (size_t)n)), "cpuset.cpus", path);
+}
+
 typedef void limit_reader(const struct pr_host *, const char *, const char *, struct pr_limits *);
 
 static const struct {
@@ -159,12 +169,38 @@ static void cgroups(const struct pr_host *host, pid_t pid, const char *name, str
     pr_cgroup_view_close(&v);
 }
 
-static void read_all(const struct pr_host *host, pid_t pid, const char *name, struct pr_limits *ret)
+static void no_limits(struct pr_limits *l)
 {
     for (int i = 0; i < LIMIT_COUNT; i++) {
-        ret->total[i] = INFINITY;
-        snprintf(ret->source[i], sizeof ret->source[i], "unknown");
+        l->total[i] = INFINITY;
+        snprintf(l->source[i], sizeof l->source[i], "unknown");
     }
+}
+
+bool pr_limits_in_v2(const struct pr_host *host, pid_t pid, char *ret_which, size_t size)
+{
+    static limit_reader *const all[] = {memory_v2, cpu_v2, cpuset_v2};
+    struct pr_limits l;
+    struct pr_cgroup_view v;
+    struct pr_cgroup_place p;
+    no_limits(&l);
+    if (pr_cgroup_view_open(&v, host, pid, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (pr_cgroup_find(&v, "", &p))
+            walk_up(host, all[i], &p, &l);
+    pr_cgroup_view_close(&v);
+    for (int i = 0; i < LIMIT_COUNT; i++)
+        if (!isinf(l.total[i])) {
+            snprintf(ret_which, size, "%s", l.source[i]);
+            return true;
+        }
+    return false;
+}
+
+static void read_all(const struct pr_host *host, pid_t pid, const char *name, struct pr_limits *ret)
+{
+    no_limits(ret);
     machine_memory(host, ret);
     machine_cpus(host, ret);
     if (pid)

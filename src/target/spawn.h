@@ -9,6 +9,8 @@ struct pr_spawn {
     char **argv, **envp; /* borrowed; NULL-terminated */
     sigset_t mask;       /* the job's signal mask */
     bool chld_ignored;   /* SIGCHLD was ignored when we were started */
+    int cgroup;          /* a cgroup of version 2 to be born in, -1 for ours */
+    bool in_cgroup;      /* so it was; else it is to be moved */
     pid_t pid;
     int go, report; /* our ends of the pipes to the held child */
 };

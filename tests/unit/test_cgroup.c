@@ -141,6 +141,28 @@ static void test_cpuacct_goes_before_v2(void **state)
     end();
 }
 
+/* As one that was made for the run, below a group with processes. */
+static void test_a_group_without_controllers_is_accounted_for_above(void **state)
+{
+    (void)state;
+    tree_swap(dir, "cgroup-v2");
+    tree_write(dir, "proc/10/cgroup", "0::/user.slice/job.slice/step-1.scope/a/b\n");
+    tree_write(dir, V2_JOB "/a/cgroup.procs", "");
+    tree_write(dir, V2_JOB "/a/b/cgroup.procs", "10\n");
+    tree_write(dir, V2_JOB "/a/b/cpu.stat", "usage_usec 4000000\n");
+    begin(dir, NULL);
+    assert_near(raw(CPU_CGROUP), 4, 1e-9);
+    assert_near(raw(CPU_THROTTLED), 1.5, 1e-9);
+    assert_exactly(raw(MEM_CGROUP), 104857600);
+    end();
+    tree_write(dir, "proc/10/cgroup", "0::/a\n");
+    tree_write(dir, "sys/fs/cgroup/a/cgroup.procs", "10\n");
+    begin(dir, NULL);
+    assert_absent(raw(MEM_CGROUP));
+    assert_contains(why(), "cgroup /a has no memory.current");
+    end();
+}
+
 static void test_containers(void **state)
 {
     (void)state;
@@ -576,6 +598,7 @@ int main(void)
         TEST(test_v1),
         TEST(test_hybrid),
         TEST(test_cpuacct_goes_before_v2),
+        TEST(test_a_group_without_controllers_is_accounted_for_above),
         TEST(test_containers),
         TEST(test_counters_begin_with_us),
         TEST(test_the_peak_is_ours),

@@ -226,8 +226,6 @@ static void test_later_parts_are_refused(void **state)
         refuse(o->name, value, ENOTSUP, o->later);
     }
     refuse("dialect", "snakemake", ENOTSUP, "dialects");
-    refuse("exact", "cgroup", ENOTSUP, "accounting");
-    refuse("exact", "perf", ENOTSUP, "accounting");
     refuse("peaks", "interval", ENOTSUP, "peaks");
 }
 
@@ -240,6 +238,7 @@ static void test_switching_off_what_is_not_there_is_fine(void **state)
     assert_int_equal(set("force", "false"), 0);
     assert_int_equal(set("dialect", "native"), 0);
     assert_int_equal(set("exact", "none"), 0);
+    assert_int_equal(set("exact", "cgroup"), 0);
 }
 
 static void config_file(const char *text)

@@ -282,6 +282,36 @@ static void test_the_machine_alone(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static bool limited_under(const char *root, char *which)
+{
+    struct pr_host host;
+    struct proctor_error err;
+    assert_int_equal(pr_host_open(&host, root, &err), 0);
+    bool limited = pr_limits_in_v2(&host, 10, which, 100);
+    pr_host_close(&host);
+    return limited;
+}
+
+/* What the machine has is no limit, however small, and neither is what version 1 says. */
+static void test_limits_that_a_group_of_version_2_would_hide(void **state)
+{
+    (void)state;
+    char which[100] = "";
+    tree_swap(dir, "cgroup-v2");
+    assert_true(limited_under(dir, which));
+    assert_contains(which, "of cgroup /user.slice");
+    assert_false(limited_under(FIXTURES "/cgroup-v1", which));
+    tree_write(dir, "proc/10/cgroup", "0::/free\n");
+    tree_write(dir, "sys/fs/cgroup/free/cgroup.procs", "10\n");
+    tree_write(dir, "sys/fs/cgroup/free/memory.max", "max\n");
+    tree_write(dir, "sys/fs/cgroup/free/cpu.max", "max 100000\n");
+    tree_write(dir, "sys/fs/cgroup/free/cpuset.cpus", "\n");
+    assert_false(limited_under(dir, which));
+    tree_write(dir, "sys/fs/cgroup/free/cpuset.cpus", "0-1,4\n");
+    assert_true(limited_under(dir, which));
+    assert_string_equal(which, "cpuset.cpus of cgroup /free");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +333,7 @@ int main(void)
         TEST(test_a_very_deep_path),
         TEST(test_a_named_cgroup),
         TEST(test_the_machine_alone),
+        TEST(test_limits_that_a_group_of_version_2_would_hide),
     };
     return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
 }

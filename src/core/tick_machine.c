@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of a tick that is about the machine and the job's cgroup. */
+#include <math.h>
+
+#include "core/tick.h"
+#include "util/clock.h"
+
+#define MACHINE_LEAST (NS_PER_S / 10) /* between two readings: the kernel's ticks are coarse */
+#define MACHINE_MOST  NS_PER_S        /* however little budget there is: it costs 0.1 ms */
+
+static bool is_due(const struct pr_session *s, int64_t now)
+{
+    int64_t since = now - s->machine.read_at;
+    if (s->now.first || s->now.last || !s->machine.read_at)
+        return true;
+    /* What comes at the interval may come a little early. */
+    return since >= MACHINE_LEAST * 9 / 10 &&
+           (s->machine_allowance >= 0 || since >= MACHINE_MOST * 9 / 10);
+}
+
+static void copy_devices(struct pr_session *s)
+{
+    const struct pr_devices *all = &s->machine.devices;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->items[i].present && pr_snapshot_reserve(&s->now, 0, s->now.device_count + 1))
+            s->now.devices[s->now.device_count++] = all->items[i].out;
+}
+
+/* The kernel has killed for want of memory: rarely what anybody wanted. */
+static void watch_oom(struct pr_session *s)
+{
+    double kills = s->now.value[METRIC_OOM_KILLS];
+    if (!(kills > s->oom_kills))
+        return;
+    pr_event_add(&s->events, EVENT_OOM, pr_seconds(s->now.elapsed), 0,
+                 "the kernel killed %.0f process%s of the cgroup for want of memory",
+                 kills - s->oom_kills, kills - s->oom_kills > 1 ? "es" : "");
+    s->oom_kills = kills;
+}
+
+void pr_tick_machine(struct pr_session *s, int64_t now)
+{
+    struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
+    double *value = s->now.value;
+    s->now.device_count = 0;
+    s->now.machine_interval = s->machine.read_at ? now - s->machine.read_at : s->now.interval;
+    if (is_due(s, now))
+        pr_machine_read(&s->machine, &t);
+    else
+        pr_machine_skip(&s->machine);
+    for (int id = PROC_METRICS; id < METRIC_COUNT; id++)
+        if (isnan(value[id]))
+            value[id] = s->machine.value[id];
+    for (int id = PROC_METRICS; id < JOB_METRICS; id++) {
+        if (pr_metrics[id].kind == KIND_HIGH_WATER)
+            s->high[id] = value[id] = fmax(value[id], s->high[id]);
+        if (s->gone && pr_metrics[id].kind == KIND_GAUGE)
+            value[id] = NAN;
+    }
+    if (s->want_devices)
+        copy_devices(s);
+    watch_oom(s);
+}
