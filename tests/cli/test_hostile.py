@@ -610,7 +610,7 @@ def test_garbage_in_files_of_the_machine(proctor, tree, file, bad):
             for key in [k for k in summary["metrics"] if k.startswith("system.")]:
                 value = summary["metrics"][key]
                 least = value.get("total", value.get("min"))
-                    assert least is None or least >= 0, (kind, key)  # a rate that no sample has
+                assert least is None or least >= 0, (kind, key)  # a rate that no sample has
 
 
 def test_folders_of_processes_that_are_none(proctor, tree):

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from proctor_cli import SANITIZER_OUT_OF_THE_WAY, (PATIENCE, SLACK, need_pid_namespaces, numbers, read_csv, said,
+from proctor_cli import (SANITIZER_OUT_OF_THE_WAY, PATIENCE, SLACK, need_pid_namespaces, numbers, read_csv, said,
                          skip_visibly, wait_until)
 
 BURN = "while :; do :; done"
