@@ -33,15 +33,11 @@ fuzz:
 	@tools/install-deps test
 	@tools/fuzz --seconds $(SECONDS)
 
-# What we say of the machine beside what others say.
+# What we say of machines and jobs beside what others say: doc/accuracy.md.
 accuracy: all
 	@tools/install-deps test
-	@$(PYTHON) tools/accuracy $(BUILD)/proctor > doc/accuracy.md
-
-# What we say of jobs beside what they really used (needs root).
-truth: all
-	@tools/install-deps test
-	@$(PYTHON) tools/truth $(BUILD)/proctor
+	@{ $(PYTHON) tools/accuracy $(BUILD)/proctor && printf '\n## Jobs\n\n' && \
+	  $(PYTHON) tools/truth $(BUILD)/proctor; } > doc/accuracy.md
 
 install: all
 	@meson configure $(BUILD) -Dprefix="$(PREFIX)" >/dev/null
