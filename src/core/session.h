@@ -46,7 +46,7 @@ struct pr_session {
     int64_t next, sampled; /* boot time: when a tick is due; of the last sample, 0 for never */
     unsigned long taken, late, missed;
     bool begun, ended, stuck; /* stuck: the writer hangs; what it can reach must stay */
-    bool gone, discovery_said, clock_stepped; /* gone: the job has ended, there are no gauges */
+    bool gone, discovery_said, peaks_said, clock_stepped; /* gone: the job, and all gauges */
 
     bool reaping;       /* the command: children are waited for, their I/O is ours to split off */
     bool reaped_lately; /* since the last tick */

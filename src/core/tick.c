@@ -2,6 +2,7 @@
 #include "core/tick.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/kcmp.h>
 #include <math.h>
 #include <stdio.h>
@@ -271,12 +272,40 @@ void pr_tick_meet(struct pr_session *s, int64_t now)
         pr_source_read(&t, s->set.items[k], SOURCE_pid_stat);
 }
 
+/* --peaks interval: from here on the kernel's mark counts anew. Never in a captured tree. */
+static void reset_mark(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    char path[32];
+    if (!pr_entity_is_here(e) || e->kernel_thread || e->no_mm)
+        return;
+    snprintf(path, sizeof path, "%d/clear_refs", (int)e->pid);
+    int fd = openat(t->host->proc, path, O_WRONLY | O_CLOEXEC);
+    bool done = fd >= 0 && write(fd, "5", 1) == 1;
+    int code = errno;
+    if (fd >= 0)
+        close(fd);
+    if (done || code == ESRCH || code == ENOENT || s->peaks_said)
+        return;
+    s->peaks_said = true;
+    pr_event_problem(&s->events, pr_session_elapsed(s, t->now),
+                     "--peaks: the mark of process %d (%.15s) cannot be reset: %s", (int)e->pid,
+                     e->comm, strerror(code));
+}
+
+static void reset_marks(struct pr_session *s, const struct pr_tick *t)
+{
+    bool wanted = s->config->peaks && s->host.held && (s->select.reads & READ_STATUS) && !s->gone;
+    for (size_t k = 0; k < s->set.count && wanted; k++)
+        reset_mark(s, t, s->set.items[k]);
+}
+
 void pr_tick_read(struct pr_session *s, int64_t now)
 {
     struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
     discover(s, &t);
     for (size_t k = 0; k < s->set.count; k++)
         read_one(s, &t, s->set.items[k]);
+    reset_marks(s, &t);
     if (s->net) /* before what uses the budget up: sockets may soon be gone */
         pr_net_read(s->net, &s->set, &t, s->allowance >= 0, s->now.last);
     for (int id = 0; id < SOURCE_COUNT && !s->gone; id++)
@@ -324,11 +353,14 @@ static void mark_bounds(struct pr_session *s, bool last)
     mark[METRIC_ENERGY] = MARK_CPU_SHARE;
 }
 
+/* With --peaks a mark is of its interval alone. */
 static void high_water(struct pr_session *s, double *value)
 {
     for (int id = 0; id < PROC_METRICS; id++)
-        if (pr_metrics[id].kind == KIND_HIGH_WATER)
-            s->high[id] = value[id] = fmax(value[id], s->high[id]);
+        if (pr_metrics[id].kind == KIND_HIGH_WATER) {
+            value[id] = fmax(value[id], s->high[id]);
+            s->high[id] = s->config->peaks ? NAN : value[id];
+        }
 }
 
 /* One basis for the whole run: ratios do not change from PSS to RSS where PSS is read less often.

@@ -192,8 +192,21 @@ static void put_absent(struct pr_json *j, const struct pr_session *s)
     pr_json_close(j, ']');
 }
 
+/* What the peak of the job was at the most: known where nobody has ended whose mark is not, for a
+ * process alone, or where all of them are still there. NaN where it is not. */
+static double upper_bound(const struct pr_session *s, bool one)
+{
+    double sum = 0;
+    if (one)
+        return pr_stats_peak(&s->stats, METRIC_MEM_RSS_PEAK);
+    for (size_t k = 0; k < s->set.count; k++)
+        sum += s->set.items[k]->kernel_thread ? 0 : s->set.items[k]->value[METRIC_MEM_RSS_PEAK];
+    return s->set.exited || s->ledger.absorbed || !s->set.count ? NAN : sum;
+}
+
+/* bounds: the least and the most that it was, where that is another question; else NULL. */
 static void put_account(struct pr_json *j, const char *key, const char *source, bool complete,
-                        double residual, double before, const char *note)
+                        double residual, double before, const char *note, const double *bounds)
 {
     open(j, key, '{');
     text(j, "source", source);
@@ -201,6 +214,10 @@ static void put_account(struct pr_json *j, const char *key, const char *source, 
     number(j, "residual", residual);
     number(j, "before", before);
     text(j, "note", note && *note ? note : NULL);
+    if (bounds) {
+        number(j, "lower", bounds[0]);
+        number(j, "upper", bounds[1]);
+    }
     pr_json_close(j, '}');
 }
 
@@ -216,7 +233,7 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
     open(j, "accounting", '{');
     put_account(j, "cpu", pr_summary_source(s, facts, ACCOUNT_CPU),
                 pr_summary_complete(s, facts, ACCOUNT_CPU), pr_summary_residual(s),
-                before[METRIC_CPU_TIME], pr_buf_text(&note));
+                before[METRIC_CPU_TIME], pr_buf_text(&note), NULL);
     pr_buf_reset(&note);
     pr_summary_note(s, facts, ACCOUNT_IO, &note);
     if (s->io_unreadable)
@@ -228,7 +245,7 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
     /* What was reaped brought its I/O with it, readable or not. */
     bool io_complete = complete && (facts->way == WAY_RUN || !s->io_unreadable);
     put_account(j, "io", pr_summary_source(s, facts, ACCOUNT_IO), io_complete, NAN,
-                before[METRIC_IO_READ] + before[METRIC_IO_WRITE], pr_buf_text(&note));
+                before[METRIC_IO_READ] + before[METRIC_IO_WRITE], pr_buf_text(&note), NULL);
     put_account(
         j, "memory_peak", "VmHWM of living processes, rusage of reaped ones, sampled sums", one,
         NAN, NAN,
@@ -236,7 +253,8 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
         : small
             ? "not above proctor's own size at the fork, below which rusage tells nothing"
             : "the larger of the highest sampled sum and the largest mark of one process: a lower "
-              "bound where several peak together between samples");
+              "bound where several peak together between samples",
+        (double[]){pr_stats_peak(&s->stats, METRIC_MEM_RSS_PEAK), upper_bound(s, one)});
     pr_json_close(j, '}');
     pr_buf_done(&note);
 }

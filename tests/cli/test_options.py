@@ -18,11 +18,11 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
-            ["--match=name=^x$"]]
+            ["--match=name=^x$"], ["--peaks", "interval"]]
 LATER = [["-o", "x"], ["--output", "x"], ["--report", "x.html"],
          ["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
          ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"], ["--textfile", "x"],
-         ["--prefix", "x"], ["--table", "x"], ["--peaks", "interval"],
+         ["--prefix", "x"], ["--table", "x"],
          ["--force"]] + \
         [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
                                     "stouputils", "pytyche", "spdl", "snakemake", "nextflow",

@@ -226,7 +226,6 @@ static void test_later_parts_are_refused(void **state)
         refuse(o->name, value, ENOTSUP, o->later);
     }
     refuse("dialect", "snakemake", ENOTSUP, "dialects");
-    refuse("peaks", "interval", ENOTSUP, "peaks");
 }
 
 static void test_switching_off_what_is_not_there_is_fine(void **state)
