@@ -18,8 +18,9 @@
 
 #define DUMP_LEAST (NS_PER_S / 10 * 9 / 10) /* ten times a second; the timer may be early */
 #define DUMP_MOST  NS_PER_S
-#define SPARING    200 /* without budget it takes one part in so many of the time */
-#define LAST_WORDS 5   /* ms: the kernel tells of closing a little later */
+#define SPARING    200  /* without budget it takes one part in so many of the time */
+#define IDLE       1000 /* while the job has no socket: one part in so many */
+#define LAST_WORDS 5    /* ms: the kernel tells of closing a little later */
 
 struct pr_net {
     int dumps, events; /* netlink sockets, or -1 */
@@ -110,12 +111,24 @@ static void hear(struct pr_net *n, struct pr_entities *set)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
+/* A socket of the job's, or one of which it is not known yet whose it is. */
+static bool has_sockets(const struct pr_net *n)
+{
+    for (size_t i = 0; i < n->table.count; i++)
+        if (n->table.items[i].side != SIDE_OTHER)
+            return true;
+    return false;
+}
+
+/* The kernel walks its whole table of sockets for a dump, though there be none: a job that does not
+ * use the network should not pay for it ten times a second. */
 static bool is_due(const struct pr_net *n, int64_t now, bool may_spend, bool last)
 {
     int64_t since = now - n->dumped_at;
     if (last || n->lost_events || since >= DUMP_MOST)
         return true;
-    return since >= DUMP_LEAST && (may_spend || since >= SPARING * n->cost);
+    int sparing = !has_sockets(n) ? IDLE : may_spend ? 0 : SPARING;
+    return since >= DUMP_LEAST && since >= sparing * n->cost;
 }
 
 static void look(struct pr_net *n, struct pr_entities *set, const struct pr_tick *t, bool may_spend)
