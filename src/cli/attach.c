@@ -41,13 +41,31 @@ static char *read_whole(const struct attach *a, const char *file, size_t *ret_le
     return text;
 }
 
+/* A kernel thread has none. Nor has a process for a moment in the middle of exec, which is worth
+ * waiting for. */
+static char *read_cmdline(const struct attach *a, size_t *ret_len)
+{
+    char path[4200], target[8];
+    char *text = NULL;
+    snprintf(path, sizeof path, "%s/proc/%d/exe", a->watching.monitor->config.root, (int)a->pid);
+    for (int tries = 0; tries < 10; tries++) {
+        text = read_whole(a, "cmdline", ret_len);
+        if (*ret_len || readlink(path, target, sizeof target) < 0)
+            break;
+        free(text);
+        text = NULL;
+        usleep(1000);
+    }
+    return text;
+}
+
 /* The command line of the process, for the summary: arguments end in NUL. A kernel thread has none,
  * but a name. */
 static void read_command(struct attach *a)
 {
     size_t len, count = 0;
     struct pr_facts *facts = &a->watching.monitor->facts;
-    a->cmdline = read_whole(a, "cmdline", &len);
+    a->cmdline = read_cmdline(a, &len);
     for (char *p = a->cmdline; p < a->cmdline + len && count < ARGS_SHOWN; p += strlen(p) + 1)
         a->argv[count++] = p;
     if (count == ARGS_SHOWN)
