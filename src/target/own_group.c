@@ -21,6 +21,7 @@
 #include "core/exact.h"
 #include "core/limits.h"
 #include "core/stat_line.h"
+#include "util/clock.h"
 #include "util/fs.h"
 #include "util/scan.h"
 
@@ -76,7 +77,17 @@ static void make_name(const struct pr_host *host, char *text)
              (unsigned long long)start_of(host, getpid()), (unsigned long long)namespace_of(host));
 }
 
-/* Is it of somebody who would be seen from here, and is gone? */
+/* Is its maker gone? Of one in another pid namespace that is not to be seen. But a group is made,
+ * and entered, when its maker starts: if nobody is in it a minute later, nobody will be, and the
+ * kernel does not let one with members be removed. */
+static bool is_gone(const struct pr_host *host, const uint64_t *number)
+{
+    uint64_t now = (uint64_t)(pr_clock_boot() / (NS_PER_S / host->ticks_per_second));
+    if (number[2] == namespace_of(host))
+        return start_of(host, (pid_t)number[0]) != number[1];
+    return now > number[1] && now - number[1] > 60 * (uint64_t)host->ticks_per_second;
+}
+
 static bool is_abandoned(const struct pr_host *host, const char *name)
 {
     uint64_t number[3];
@@ -86,8 +97,7 @@ static bool is_abandoned(const struct pr_host *host, const char *name)
     for (int i = 0; i < 3; i++)
         if ((i > 0 && !pr_scan_prefix(&s, "-")) || !pr_scan_u64(&s, &number[i]))
             return false;
-    return s.p == s.end && number[0] <= INT32_MAX && number[2] == namespace_of(host) &&
-           start_of(host, (pid_t)number[0]) != number[1];
+    return s.p == s.end && number[0] <= INT32_MAX && is_gone(host, number);
 }
 
 struct sweeping {
