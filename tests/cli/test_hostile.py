@@ -259,7 +259,7 @@ print("done", flush=True); input()
 @pytest.mark.parametrize("owner", [0, NOBODY], ids=["root's", "our own"])
 def test_who_may_not_be_looked_at(proctor, owner):
     """Not dumpable: not even its own user may read its I/O and its memory map."""
-    job = proctor.other([sys.executable, "-I", "-c", SECRETIVE], stdin=subprocess.PIPE,
+    job = proctor.other(["/usr/bin/python3", "-I", "-c", SECRETIVE], stdin=subprocess.PIPE,
                         stdout=subprocess.PIPE, user=owner, group=owner, extra_groups=[], cwd="/")
     assert job.stdout.readline() == b"ready\n"
     process = proctor.start("attach", "-q", "-i", "20ms", "--jsonl", "-", job.pid, **AS_NOBODY)

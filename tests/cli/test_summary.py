@@ -173,7 +173,7 @@ def test_a_peak_above_a_total_that_was_given_is_shown(proctor, jobs):
     done = proctor.run("-i", "200ms", "--cpu-total", "0.5", "sh", "-c",
                        f"{jobs}/family waited 1 1000000; sleep 1.5")
     shown = re.search(r"CPU .*peak ([\d.]+) of 0\.5", done.stderr)
-    assert shown and 0.8 <= float(shown.group(1)) < 1.3, done.stderr
+    assert shown and 0.55 <= float(shown.group(1)) < 1.5, done.stderr
 
 
 def test_a_job_too_short_for_a_rate_has_no_peak_of_one(proctor):
