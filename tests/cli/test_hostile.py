@@ -61,7 +61,6 @@ import re
 import resource
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
