@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "core/host.h"
-#include "util/buf.h"
 
 #define CGROUP_DIR 4096 /* room for one */
 
@@ -18,5 +17,3 @@ bool pr_cgroup_dir(const struct pr_host *host, pid_t pid, const char *controller
  * ("/a" or "a"). Controller NULL: the directory itself, else where it exists, version 2 first. */
 bool pr_cgroup_named(const struct pr_host *host, const char *name, const char *controller,
                      char *ret_dir, size_t size);
-/* Where hierarchies are mounted, for messages: "/sys/fs/cgroup/memory, /sys/fs/cgroup/unified". */
-void pr_cgroup_mounts(const struct pr_host *host, struct pr_buf *out);

@@ -280,17 +280,3 @@ bool pr_cgroup_named(const struct pr_host *host, const char *name, const char *c
 {
     return dir_of(host, 0, name, controller, ret_dir, size);
 }
-
-void pr_cgroup_mounts(const struct pr_host *host, struct pr_buf *out)
-{
-    char *text = NULL, point[CGROUP_DIR];
-    size_t len = 0, before = out->len;
-    struct pr_mount m;
-    if (pr_mount_table(host, &text, &len) < 0)
-        return;
-    struct pr_scan s = pr_scan_of(text, len);
-    while (pr_mount_next(&s, &m))
-        if (fits(&m, NULL) && pr_mount_unescape(m.point, point, sizeof point))
-            pr_buf_printf(out, "%s%s", out->len > before ? ", " : "", point);
-    free(text);
-}

@@ -242,10 +242,6 @@ def test_a_read_only_file_system_is_enough(proctor, make_group):
     assert proctor.summary()["metrics"]["mem.cgroup"]["peak"] > 0
 
 
-def wait_for_pid(group, pid):
-    wait_until(lambda: pid in group.pids(), "the process to enter")
-
-
 @pytest.mark.parametrize("controller", ["memory", "unified"])
 @pytest.mark.parametrize("name", ["s2", "s1"])
 def test_a_group_in_the_place_of_another_is_seen(proctor, make_group, controller, name):

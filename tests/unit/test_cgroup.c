@@ -503,18 +503,6 @@ static void test_the_mount_that_has_it(void **state)
     pr_host_close(&host);
 }
 
-static void test_the_list_of_mounts(void **state)
-{
-    (void)state;
-    struct pr_buf out = {0};
-    struct proctor_error err;
-    assert_int_equal(pr_host_open(&host, FIXTURES "/cgroup-hybrid", &err), 0);
-    pr_cgroup_mounts(&host, &out);
-    assert_buf(&out, "/sys/fs/cgroup/unified, /sys/fs/cgroup/cpu, /sys/fs/cgroup/memory");
-    pr_buf_done(&out);
-    pr_host_close(&host);
-}
-
 /* --- parsers ---------------------------------------------------------------------------------- */
 
 static void test_escapes(void **state)
@@ -616,7 +604,6 @@ int main(void)
         TEST(test_values_of_a_named_group),
         TEST(test_outside_of_what_is_seen),
         TEST(test_the_mount_that_has_it),
-        TEST(test_the_list_of_mounts),
         TEST(test_escapes),
         TEST(test_any_bytes),
     };
