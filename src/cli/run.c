@@ -49,7 +49,7 @@ static double time_of(struct timeval t)
     return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
 }
 
-static void account(struct run *r, pid_t pid, const struct rusage *u)
+static void account(struct run *r, pid_t pid, const struct rusage *u, int status)
 {
     double usage[PROC_METRICS];
     for (int id = 0; id < PROC_METRICS; id++)
@@ -61,7 +61,7 @@ static void account(struct run *r, pid_t pid, const struct rusage *u)
     usage[METRIC_FAULTS_MAJOR] = (double)u->ru_majflt;
     usage[METRIC_CTX_VOLUNTARY] = (double)u->ru_nvcsw;
     usage[METRIC_CTX_INVOLUNTARY] = (double)u->ru_nivcsw;
-    pr_session_reaped(&r->monitor->session, pid, usage, (double)u->ru_maxrss * 1024);
+    pr_session_reaped(&r->monitor->session, pid, usage, (double)u->ru_maxrss * 1024, status);
 }
 
 /* A child that we had before the job; it is gone now. */
@@ -122,31 +122,46 @@ static void job_changed(struct run *r, int status)
         facts->exit_code = WEXITSTATUS(status);
 }
 
-/* Before a child is waited for: the job's own last word, and what strangers will bring with them.
- */
-static void look_at_ended(struct run *r)
+/* Before children are waited for that we had before the job: what they will bring with them. */
+static void look_at_strangers(struct run *r)
 {
     siginfo_t info = {0};
-    struct pr_session *s = &r->monitor->session;
     for (size_t i = 0; i < r->outside.child_count; i++) {
         pid_t pid = r->outside.children[i];
         info.si_pid = 0;
         if (pid && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid)
-            pr_self_expect_io(pid, s->strange_io);
+            pr_self_expect_io(pid, r->monitor->session.strange_io);
     }
-    info.si_pid = 0;
-    if (!r->ended && waitid(P_PID, (id_t)r->spawn.pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-        info.si_pid)
-        pr_session_look(s, r->spawn.pid);
+}
+
+static bool is_stranger(const struct run *r, pid_t pid)
+{
+    for (size_t i = 0; i < r->outside.child_count; i++)
+        if (r->outside.children[i] == pid)
+            return true;
+    return false;
+}
+
+/* Somebody who has ended and is not waited for yet; 0 for nobody. A zombie still has its files. */
+static pid_t next_ended(const struct run *r)
+{
+    siginfo_t info = {0};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 || !info.si_pid)
+        return 0;
+    if (!is_stranger(r, info.si_pid))
+        pr_session_look(&r->monitor->session, info.si_pid);
+    return info.si_pid;
 }
 
 static void reap(struct run *r)
 {
-    look_at_ended(r);
+    look_at_strangers(r);
     for (;;) {
         struct rusage usage;
         int status;
-        pid_t pid = wait4(-1, &status, WNOHANG | WUNTRACED | WCONTINUED | __WALL, &usage);
+        pid_t ended = next_ended(r); /* else somebody may have stopped, or gone on */
+        pid_t pid =
+            wait4(ended ? ended : -1, &status, WNOHANG | WUNTRACED | WCONTINUED | __WALL, &usage);
         if (pid < 0 && errno == EINTR)
             continue;
         r->childless = pid < 0;
@@ -155,7 +170,7 @@ static void reap(struct run *r)
         if (pid == r->spawn.pid)
             job_changed(r, status);
         if ((WIFEXITED(status) || WIFSIGNALED(status)) && !forget_stranger(r, pid))
-            account(r, pid, &usage);
+            account(r, pid, &usage, status);
     }
 }
 
@@ -288,6 +303,7 @@ static int prepare(struct run *r, struct proctor_error *err)
     if (code == 0)
         code = pr_monitor_prepare(m, err);
     m->session.exact = &r->exact;
+    r->exact.roll = &m->session.roll;
     if (code == 0)
         code = pr_outside_check_root(&m->session.host, r->spawn.pid, err);
     if (code == 0 && (r->signals = pr_signals_open(&r->watched)) < 0)

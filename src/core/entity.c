@@ -54,7 +54,13 @@ bool pr_entity_is_here(const struct pr_entity *e)
 
 static void blank(struct pr_entity *e, pid_t pid, uint64_t start)
 {
-    *e = (struct pr_entity){.pid = pid, .start = start, .state = '?', .first = true, .match = -1};
+    *e = (struct pr_entity){.pid = pid,
+                            .start = start,
+                            .state = '?',
+                            .first = true,
+                            .match = -1,
+                            .status = -1,
+                            .mark = NAN};
     for (int i = 0; i < SOURCE_COUNT; i++)
         e->fd[i] = -1;
     for (int i = 0; i < PROC_METRICS; i++)
@@ -117,6 +123,11 @@ static void recycle(struct pr_entities *set, struct pr_entity *e)
         set->spare[set->spare_count++] = e;
     else
         free(e);
+}
+
+void pr_entities_drop_last(struct pr_entities *set)
+{
+    recycle(set, set->items[--set->count]);
 }
 
 void pr_entities_sweep(struct pr_entities *set)

@@ -35,6 +35,9 @@ struct pr_entity {
     char comm[COMM_MAX];
     enum pr_life life;
     bool left, away;      /* it lives, but is not of the job any more; was so at the last reading */
+    bool enrolled;        /* the roll has it (roll.h) */
+    int status;           /* how it ended, as wait has it; -1 for unknown */
+    int64_t ended;        /* boot time at which it was missed first, 0 for never */
     int64_t listed_at;    /* boot time at which a cgroup last named it */
     bool born_inside;     /* started while we recorded: all it used counts */
     bool first;           /* not yet through a whole tick */
@@ -70,9 +73,12 @@ struct pr_entity {
     struct pr_entity *heir;
     int vanished_for; /* ticks */
     double told;      /* CPU time by exit records of its threads (source/taskstats.c) */
-    double claim;     /* what it must have left to its heir */
-    bool direct;      /* its heir was its own parent */
-    bool counts;      /* though it has vanished */
+    double mark;      /* the highest that any reading or record had; final: by its record */
+    bool mark_final;
+    double io_brought[4]; /* by children that it waited for, from METRIC_IO_READ on */
+    double claim;         /* what it must have left to its heir */
+    bool direct;          /* its heir was its own parent */
+    bool counts;          /* though it has vanished */
 };
 
 /* Who was still running at the end. */
@@ -106,5 +112,7 @@ struct pr_entity *pr_entities_find(const struct pr_entities *set, pid_t pid);
 struct pr_entity *pr_entities_find_any(const struct pr_entities *set, pid_t pid);
 /* The process is gone. */
 void pr_entities_vanish(struct pr_entities *set, struct pr_entity *e);
+/* Takes the one that came last out at once. Its descriptors must be closed. */
+void pr_entities_drop_last(struct pr_entities *set);
 /* Takes the settled ones out, keeping the order. Their descriptors must be closed. */
 void pr_entities_sweep(struct pr_entities *set);

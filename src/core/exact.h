@@ -5,6 +5,7 @@
 #pragma once
 #include "core/entity.h"
 #include "core/error.h"
+#include "core/roll.h"
 
 enum pr_exact_part { EXACT_USER, EXACT_SYSTEM, EXACT_TIME, EXACT_PARTS };
 
@@ -17,6 +18,7 @@ struct pr_exact {
     int clone_fd;               /* a cgroup of version 2 that the job is to be born in, -1: none */
     double figure[EXACT_PARTS]; /* by this way, seconds; NaN for unknown */
     double most[EXACT_PARTS];   /* what was given out: it never falls */
+    struct pr_roll *roll;       /* where those go of whom only a record tells; borrowed, or NULL */
     double counted;             /* CPU time by the ledger, at the same moment */
     bool lossy;                 /* something that should have been in the figure did not arrive */
     char why[220], remedy[160]; /* why it does not work here, and what would help */
@@ -27,6 +29,7 @@ struct pr_exact_ops {
     const char *source; /* in words, for the summary */
     const char *method; /* for the doctor */
     bool automatic;     /* --exact auto takes it where it works */
+    bool records;       /* it hears of the end of every process */
     bool whole;         /* nothing that ran in it is missing from the figure */
     /* Would it work here? Changes nothing. 0 or -errno with why and remedy. */
     int (*probe)(struct pr_exact *x);

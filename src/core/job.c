@@ -2,9 +2,12 @@
 #include "core/job.h"
 
 #include <math.h>
+#include <stdio.h>
 
+#include "core/stat_line.h"
 #include "core/tick.h"
 #include "util/clock.h"
+#include "util/fs.h"
 
 #define LOOKS_ENOUGH 3
 
@@ -13,32 +16,78 @@ void pr_session_meet(struct pr_session *s)
     pr_tick_meet(s, pr_clock_boot());
 }
 
+/* A child that lived between two samples, and is now a zombie: it still has a name, and counters.
+ */
+static struct pr_entity *meet_at_its_end(struct pr_session *s, const struct pr_tick *t, pid_t pid)
+{
+    char path[32];
+    struct pr_stat_line line;
+    snprintf(path, sizeof path, "%d/stat", (int)pid);
+    ssize_t n = pr_fs_read(t->host->proc, path, t->text, t->text_size);
+    if (n <= 0 || !pr_stat_line_parse(t->text, (size_t)n, &line))
+        return NULL;
+    struct pr_entity *e = pr_entities_add(&s->set, pid, line.start);
+    if (e)
+        e->born_inside = true;
+    return e;
+}
+
 void pr_session_look(struct pr_session *s, pid_t pid)
 {
     struct pr_tick t = {&s->host, pr_clock_boot(), s->text, SESSION_TEXT};
     struct pr_entity *e = pr_entities_find(&s->set, pid);
-    if (!e)
+    bool known = e != NULL;
+    if (!known && !(e = meet_at_its_end(s, &t, pid)))
         return;
+    if (s->select.reads & READ_IO)
+        pr_source_read(&t, e, SOURCE_pid_io);
     pr_source_read(&t, e, SOURCE_pid_stat);
-    pr_source_read(&t, e, SOURCE_pid_status);
+    if (known)
+        pr_source_read(&t, e, SOURCE_pid_status);
     s->children_ignored |= e->ignores_children;
 }
 
-void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss)
+/* rusage has what its children left with it, too. */
+static void enroll(struct pr_session *s, struct pr_entity *e, const double *usage, double maxrss,
+                   int status)
+{
+    struct pr_roll_entry entry = pr_roll_entry_of(e);
+    bool childless = e->reaped[METRIC_FAULTS_MINOR] == 0;
+    entry.cpu = fmax(0, usage[METRIC_CPU_TIME] - e->reaped[METRIC_CPU_TIME]);
+    if (childless && maxrss > s->rss_floor)
+        entry.peak = s->config->peaks ? fmax(entry.peak, maxrss) : maxrss;
+    entry.peak_final |= childless && maxrss > s->rss_floor;
+    entry.status = status;
+    entry.way = ROLL_WAITED;
+    entry.started = pr_host_wall_of(&s->host, e->start);
+    entry.ended = s->start_wall + pr_clock_boot() - s->start_boot;
+    pr_roll_add(&s->roll, &entry);
+    e->enrolled = true;
+}
+
+void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss,
+                       int status)
 {
     struct pr_entity *e = pr_entities_find(&s->set, pid);
+    bool passing = e && e->looks == 0 && e == s->set.items[s->set.count - 1];
     s->reaped_lately = true;
     /* What is not above our own size at the fork is a bound and not a mark; a process that was
      * looked at some times has shown its own. */
     if (maxrss > s->rss_floor || !e || e->looks < LOOKS_ENOUGH)
         s->high[METRIC_MEM_RSS_PEAK] = fmax(s->high[METRIC_MEM_RSS_PEAK], maxrss);
-    if (e)
+    if (e) {
         pr_entities_vanish(&s->set, e);
-    else { /* it lived between two samples */
+        enroll(s, e, usage, maxrss, status);
+    } else { /* not even its end could be read */
         s->set.started++;
         s->set.exited++;
+        s->roll.unsampled++;
     }
     pr_ledger_reap(&s->ledger, e, usage);
+    if (passing) {
+        pr_source_release(&s->host, e);
+        pr_entities_drop_last(&s->set);
+    }
 }
 
 void pr_session_call_off(struct pr_session *s)

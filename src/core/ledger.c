@@ -120,13 +120,15 @@ static void keep_own(struct pr_ledger *l, const struct pr_entity *e)
             l->lost[i] += pr_value_known(e->value[i]);
 }
 
-/* Its heir has its I/O as if it were its own; in the accounts by name (match.c) each has its own
- * alone. */
+/* Its heir has its I/O as if it were its own; in the accounts by name (match.c) and in the roll
+ * each has its own alone. */
 static void keep_io_apart(const struct pr_entity *e, struct pr_entity *heir)
 {
     for (int i = 0; i < PROC_METRICS; i++)
         if (pr_metrics[i].needs & READ_IO)
             heir->match_since[i] += pr_value_known(e->value[i]);
+    for (int i = METRIC_IO_READ; i <= METRIC_IO_WCHAR; i++)
+        heir->io_brought[i - METRIC_IO_READ] += pr_value_known(e->value[i]);
 }
 
 /* A direct child that has only just vanished comes first, but what it takes may have been left by

@@ -119,7 +119,8 @@ static const struct pr_list *named(const struct pr_session *s, size_t kind)
 static int open_sinks(struct pr_session *s, struct pr_sink **sinks, size_t *ret_count,
                       struct proctor_error *err)
 {
-    struct pr_sink_setting setting = {NULL, s->config->processes, s->select, &s->events, s->run};
+    struct pr_sink_setting setting = {NULL,  s->config->processes, s->select, &s->events, &s->roll,
+                                      s->run};
     for (size_t kind = 0; kind < SINK_KINDS; kind++)
         for (size_t i = 0; i < named(s, kind)->count; i++) {
             setting.path = named(s, kind)->items[i];
@@ -191,6 +192,7 @@ int pr_session_begin(struct pr_session *s)
     s->begun = true;
     if (s->reaping) /* children of whoever we were before we became proctor */
         pr_self_absorbed_io(s->strange_io);
+    pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup);
     share_descriptors(s);
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return s->timer < 0 ? -errno : arm(s, s->start_boot);
@@ -276,6 +278,7 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     s->own_cpu_began = pr_clock_thread_cpu();
     s->now.first = s->sampled == 0;
     s->now.last = last;
+    s->now.enrolled = s->roll.count;
     s->now.elapsed = now - s->start_boot;
     s->now.time = s->start_wall + s->now.elapsed;
     s->now.interval = now - (s->sampled ? s->sampled : s->start_boot);
@@ -378,6 +381,8 @@ void pr_session_end(struct pr_session *s)
     int64_t now = pr_clock_boot(); /* what we wait for is not of the run */
     ask_helper(s, now);
     sample(s, now, true);
+    pr_tick_last(s);
+    pr_tick_kills(s);
     int64_t cpu = s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
     s->self_cpu = s->inside ? cpu : pr_clock_process_cpu();
     s->self_cpu += llround(s->machine.space_cpu * 1e9);
@@ -400,6 +405,8 @@ static void free_memory(struct pr_session *s)
     pr_snapshot_done(&s->average.out);
     pr_snapshot_done(&s->average.kept);
     pr_matches_done(&s->matches);
+    pr_roll_done(&s->roll);
+    pr_oom_done(&s->oom);
     free(s->left);
     free(s->text);
     s->left = NULL;

@@ -11,7 +11,9 @@
 #include "core/limits.h"
 #include "core/machine.h"
 #include "core/match.h"
+#include "core/oom.h"
 #include "core/queue.h"
+#include "core/roll.h"
 #include "core/select.h"
 #include "core/stats.h"
 #include "core/target.h"
@@ -26,9 +28,11 @@ struct pr_session {
     struct pr_target_setting watched;
     struct pr_entities set;
     struct pr_ledger ledger;
+    struct pr_roll roll;
     struct pr_exact *exact; /* the command's, borrowed; NULL for none */
     struct pr_limits limits;
     struct pr_energy energy;
+    struct pr_oom oom;
     struct pr_net *net; /* NULL where it is not wanted */
     struct pr_machine machine;
     struct pr_matches matches;

@@ -2,6 +2,7 @@
 /* Where snapshots go: one output each, called from the writer's thread. */
 #pragma once
 #include "core/event.h"
+#include "core/roll.h"
 #include "core/select.h"
 #include "core/snapshot.h"
 
@@ -25,7 +26,8 @@ struct pr_sink_setting {
     bool processes; /* also a row per process */
     struct pr_select select;
     struct pr_events *events;
-    const char *run; /* what the run is: members of a JSON object; NULL for nothing */
+    const struct pr_roll *roll; /* those below snapshot->enrolled, and all at the summary */
+    const char *run;            /* what the run is: members of a JSON object; NULL for nothing */
 };
 
 /* Opens the file, or - for standard output. */

@@ -22,6 +22,7 @@ struct proctor_snapshot {
     int64_t interval;         /* since the sample before, ns */
     int64_t machine_interval; /* since the machine was read before, ns; it may be longer */
     bool first, last;
+    size_t enrolled;                  /* entries of the roll that were there */
     double value[METRIC_COUNT];       /* the job's and the machine's; NaN is absent */
     unsigned char mark[METRIC_COUNT]; /* enum pr_mark */
     struct pr_member *members;        /* filled only where a sink asked for processes */

@@ -31,6 +31,27 @@ static void spark_add(struct pr_spark *k, double v)
     k->pending++;
 }
 
+static void trail_add(struct pr_trail *t, double at, double v)
+{
+    if (isnan(v))
+        return;
+    t->last_at = at;
+    t->last = v;
+    unsigned newest = (t->count - 1) % TRAIL_POINTS;
+    if (t->count && at - t->at[newest] < TRAIL_STEP)
+        return;
+    t->at[t->count % TRAIL_POINTS] = at;
+    t->value[t->count++ % TRAIL_POINTS] = v;
+}
+
+double pr_stats_growth(const struct pr_stats *s, double *ret_seconds)
+{
+    const struct pr_trail *t = &s->rss_trail;
+    unsigned oldest = t->count > TRAIL_POINTS ? t->count % TRAIL_POINTS : 0;
+    *ret_seconds = t->last_at - t->at[oldest];
+    return t->count ? t->last - t->value[oldest] : NAN;
+}
+
 static void stat_add(struct pr_stat *m, double v, double at, double dt)
 {
     m->known++;
@@ -64,6 +85,7 @@ void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot)
     spark_add(&s->cpu, v[s->machine ? METRIC_SYSTEM_CPU_USAGE : METRIC_CPU_USAGE]);
     spark_add(&s->memory, v[s->machine ? METRIC_SYSTEM_MEM_USED : METRIC_MEM_PSS]);
     spark_add(&s->rss, v[METRIC_MEM_RSS]);
+    trail_add(&s->rss_trail, pr_seconds(snapshot->elapsed), v[METRIC_MEM_RSS]);
 }
 
 double pr_stats_total(const struct pr_stats *s, enum pr_metric_id id)

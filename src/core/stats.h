@@ -12,6 +12,15 @@ struct pr_spark {
     unsigned used, per_point, pending; /* samples in each point, and in the one being filled */
 };
 
+/* Where a value came from lately: a point at each TRAIL_STEP, the oldest goes. */
+#define TRAIL_POINTS 16
+#define TRAIL_STEP   0.7 /* seconds: some ten in all */
+struct pr_trail {
+    double at[TRAIL_POINTS], value[TRAIL_POINTS];
+    double last_at, last;
+    unsigned count;
+};
+
 struct pr_stat {
     unsigned long known;       /* samples in which it was not absent */
     double min, max, last, at; /* at: elapsed seconds of the maximum */
@@ -22,9 +31,10 @@ struct pr_stat {
 struct pr_stats {
     struct pr_stat metric[METRIC_COUNT];
     struct pr_spark cpu, memory, rss; /* memory is PSS, or what a machine uses */
-    bool machine;                     /* the curves are of the machine, not of the job */
-    double seconds;                   /* elapsed at the last sample */
-    const struct pr_limits *limits;   /* borrowed: what ratios are of */
+    struct pr_trail rss_trail;
+    bool machine;                   /* the curves are of the machine, not of the job */
+    double seconds;                 /* elapsed at the last sample */
+    const struct pr_limits *limits; /* borrowed: what ratios are of */
 };
 
 void pr_stats_init(struct pr_stats *s);
@@ -32,6 +42,8 @@ void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot);
 /* The same of some metrics alone: `count` values and marks, at and after so many seconds. */
 void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
                          int count, double at, double dt);
+/* By how much the resident memory has grown in the last seconds, and in how many. */
+double pr_stats_growth(const struct pr_stats *s, double *ret_seconds);
 /* A counter's total, NAN where absent. */
 double pr_stats_total(const struct pr_stats *s, enum pr_metric_id id);
 /* Time-weighted; for a rate its counter's total over the time, which nothing between samples

@@ -474,15 +474,3 @@ void pr_tick_matches(struct pr_session *s, int64_t now, double dt)
     struct pr_basis basis = basis_of(s, dt);
     pr_matches_sample(&s->matches, &s->set, &t, &s->now, &basis);
 }
-
-void pr_tick_finish(struct pr_session *s)
-{
-    memcpy(s->totals_before, s->now.value, sizeof s->totals_before);
-    for (size_t k = 0; k < s->set.count; k++) {
-        struct pr_entity *e = s->set.items[k];
-        memcpy(e->previous, e->value, sizeof e->previous);
-        if (e->life == LIFE_SETTLED)
-            pr_source_release(&s->host, e);
-    }
-    pr_entities_sweep(&s->set);
-}

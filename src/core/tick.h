@@ -13,9 +13,13 @@ void pr_tick_job(struct pr_session *s, double dt, bool last);
 /* Reads the machine into s->now, where it is time to: not more often than ten times a second, and
  * where the budget is used up only now and then. */
 void pr_tick_machine(struct pr_session *s, int64_t now);
+/* At the end: kills for want of memory that no sample has shown. */
+void pr_tick_kills(struct pr_session *s);
 /* Copies the members into s->now, with their rates. */
 void pr_tick_members(struct pr_session *s, double dt);
 /* The same by name, for --match. */
 void pr_tick_matches(struct pr_session *s, int64_t now, double dt);
-/* Counters become those of the sample before; settled members go. */
+/* Counters become those of the sample before; settled members go into the roll. */
 void pr_tick_finish(struct pr_session *s);
+/* Nothing will be read any more: all others go there, too. */
+void pr_tick_last(struct pr_session *s);

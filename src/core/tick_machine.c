@@ -27,15 +27,31 @@ static void copy_devices(struct pr_session *s)
 }
 
 /* The kernel has killed for want of memory: rarely what anybody wanted. */
+static void say_kills(struct pr_session *s, double at, double count, const char *whose)
+{
+    if (count > 0)
+        pr_event_add(&s->events, EVENT_OOM, at, 0,
+                     "the kernel killed %.0f process%s %s for want of memory", count,
+                     count > 1 ? "es" : "", whose);
+}
+
 static void watch_oom(struct pr_session *s)
 {
     double kills = s->now.value[METRIC_OOM_KILLS];
     if (!(kills > s->oom_kills))
         return;
-    pr_event_add(&s->events, EVENT_OOM, pr_seconds(s->now.elapsed), 0,
-                 "the kernel killed %.0f process%s of the cgroup for want of memory",
-                 kills - s->oom_kills, kills - s->oom_kills > 1 ? "es" : "");
+    say_kills(s, pr_seconds(s->now.elapsed), kills - s->oom_kills, "of the cgroup");
     s->oom_kills = kills;
+}
+
+void pr_tick_kills(struct pr_session *s)
+{
+    pr_oom_read(&s->oom, &s->host);
+    double known = s->oom_kills;
+    s->oom_kills = fmax(s->oom.kills, known);
+    say_kills(s, s->stats.seconds, s->oom_kills - known, "of the cgroup");
+    say_kills(s, s->stats.seconds, s->oom.machine_kills - s->oom_kills,
+              isnan(s->oom.kills) ? "on this machine" : "elsewhere on this machine");
 }
 
 void pr_tick_machine(struct pr_session *s, int64_t now)

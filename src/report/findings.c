@@ -8,6 +8,9 @@
 
 enum { SIGKILL_NUMBER = 9, STATUS_OF_A_KILLED_ONE = 128 + SIGKILL_NUMBER };
 
+#define NO_LIMIT     0x1p62 /* version 1 says "none" with a number of whole pages */
+#define GROWTH_LEAST 0.1    /* of what it had in the end: else it was large all the time */
+
 static bool was_killed(const struct pr_facts *facts)
 {
     return facts->exit_signal == SIGKILL_NUMBER || facts->exit_code == STATUS_OF_A_KILLED_ONE;
@@ -25,29 +28,65 @@ static void largest(const struct pr_session *s, struct pr_buf *out)
     pr_buf_str(out, " when last seen");
 }
 
+/* The limit that was met, or the one that would be met first. */
 static void limit(const struct pr_session *s, struct pr_buf *out)
 {
-    double bytes = s->limits.total[LIMIT_MEMORY];
+    const struct pr_oom *o = &s->oom;
+    bool met = o->hits > 0 && o->limit < NO_LIMIT;
+    double bytes = met ? o->limit : s->limits.total[LIMIT_MEMORY];
     if (isnan(bytes))
         return;
-    pr_buf_str(out, "; the limit is ");
+    pr_buf_str(out, met ? "; the limit of cgroup " : "; the limit is ");
+    if (met) {
+        pr_text_safe(out, o->where);
+        pr_buf_str(out, ", ");
+    }
     pr_units_human(out, bytes, UNIT_BYTES);
+    if (met) {
+        pr_buf_printf(out, ", was met %.0f time%s", o->hits, o->hits > 1 ? "s" : "");
+        return;
+    }
     pr_buf_str(out, " (");
     pr_text_safe(out, s->limits.source[LIMIT_MEMORY]);
     pr_buf_str(out, ")");
 }
 
+/* How it came to that, where it came slowly enough to be seen. */
+static void growth(const struct pr_session *s, struct pr_buf *out)
+{
+    double seconds, by = pr_stats_growth(&s->stats, &seconds);
+    if (!(by > s->stats.rss_trail.last * GROWTH_LEAST) || !(seconds > 0))
+        return;
+    pr_buf_str(out, "; the job had grown by ");
+    pr_units_human(out, by, UNIT_BYTES);
+    pr_buf_str(out, " in its last ");
+    pr_units_human(out, seconds, UNIT_SECONDS);
+}
+
+static void evidence(const struct pr_session *s, struct pr_buf *out)
+{
+    limit(s, out);
+    largest(s, out);
+    growth(s, out);
+}
+
 /* Memory, with its evidence; false where there is none. */
 static bool memory(const struct pr_session *s, const struct pr_facts *facts, struct pr_buf *out)
 {
-    double kills = pr_stats_total(&s->stats, METRIC_OOM_KILLS);
-    if (!(kills > 0))
+    double kills = s->oom_kills, machine = s->oom.machine_kills;
+    if (kills > 0)
+        pr_buf_printf(out, "%s: the kernel killed %.0f process%s of the job's cgroup",
+                      was_killed(facts) ? "the job ran out of memory" : "memory ran out", kills,
+                      kills > 1 ? "es" : "");
+    else if (machine > 0 && isnan(s->oom.kills) && was_killed(facts))
+        pr_buf_printf(out,
+                      "memory is a likely reason: while the job ran the kernel killed %.0f "
+                      "process%s on this machine for want of it, and the job has no cgroup that "
+                      "would tell whose",
+                      machine, machine > 1 ? "es" : "");
+    else
         return false;
-    pr_buf_printf(out, "%s: the kernel killed %.0f process%s of the job's cgroup",
-                  was_killed(facts) ? "the job ran out of memory" : "memory ran out", kills,
-                  kills > 1 ? "es" : "");
-    limit(s, out);
-    largest(s, out);
+    evidence(s, out);
     return true;
 }
 
@@ -56,8 +95,12 @@ void pr_summary_finding(const struct pr_session *s, const struct pr_facts *facts
 {
     if (memory(s, facts, out) || facts->exit_signal != SIGKILL_NUMBER)
         return;
-    pr_buf_str(out, isnan(pr_stats_total(&s->stats, METRIC_OOM_KILLS))
-                        ? "somebody sent SIGKILL; whether memory was the reason is not known: the "
-                          "job has no cgroup with an account of it"
-                        : "somebody sent SIGKILL; the job's cgroup shows no kill for memory");
+    pr_buf_str(out, "somebody sent SIGKILL; ");
+    if (!isnan(s->oom.kills) || !isnan(pr_stats_total(&s->stats, METRIC_OOM_KILLS)))
+        pr_buf_str(out, "the job's cgroup shows no kill for memory");
+    else if (s->oom.machine_kills == 0)
+        pr_buf_str(out, "the kernel has killed nobody on this machine for want of memory");
+    else
+        pr_buf_str(out, "whether memory was the reason is not known: the job has no cgroup with an "
+                        "account of it");
 }

@@ -2,6 +2,7 @@
 /* What a run was, said at its end: for people in at most eight lines, for programs as JSON. */
 #pragma once
 #include "core/session.h"
+#include "util/json.h"
 
 enum pr_way {
     WAY_RUN,
@@ -41,6 +42,14 @@ void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_f
 /* The most important thing to say of how it went, "" where there is nothing. */
 void pr_summary_finding(const struct pr_session *s, const struct pr_facts *facts,
                         struct pr_buf *out);
+/* Processes that no sample has had: at least and at most; NaN for unknown. */
+struct pr_unsampled {
+    double least, most;
+};
+struct pr_unsampled pr_summary_unsampled(const struct pr_session *s, const struct pr_facts *facts);
+/* Those with the most CPU time first. */
+void pr_summary_sort_commands(struct pr_roll *r);
+void pr_summary_processes(struct pr_json *j, struct pr_session *s, const struct pr_facts *facts);
 /* Was it measured at all? */
 bool pr_summary_known(const struct pr_session *s, enum pr_metric_id id);
 /* Why not? */

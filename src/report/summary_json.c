@@ -17,6 +17,12 @@ static void number(struct pr_json *j, const char *key, double v)
     pr_json_number(j, v);
 }
 
+static void integer(struct pr_json *j, const char *key, int64_t v)
+{
+    pr_json_key(j, key);
+    pr_json_int(j, v);
+}
+
 static void text(struct pr_json *j, const char *key, const char *v)
 {
     pr_json_key(j, key);
@@ -146,10 +152,8 @@ static void put_match(struct pr_json *j, const struct pr_session *s, const struc
 {
     pr_json_open(j, '{');
     text(j, "name", m->name);
-    pr_json_key(j, "instances");
-    pr_json_int(j, (int64_t)m->instances);
-    pr_json_key(j, "samples");
-    pr_json_int(j, (int64_t)m->samples);
+    integer(j, "instances", (int64_t)m->instances);
+    integer(j, "samples", (int64_t)m->samples);
     open(j, "metrics", '{');
     for (int id = 0; id < PROC_METRICS; id++)
         if (pr_selected(&s->select, id) && m->stats.metric[id].known)
@@ -192,16 +196,14 @@ static void put_absent(struct pr_json *j, const struct pr_session *s)
     pr_json_close(j, ']');
 }
 
-/* What the peak of the job was at the most: known where nobody has ended whose mark is not, for a
- * process alone, or where all of them are still there. NaN where it is not. */
-static double upper_bound(const struct pr_session *s, bool one)
+/* What the peak of the job was at the most: of one process its own mark; of several the sum of the
+ * marks of those alive together, where everybody is known and every mark final. Else NaN. */
+static double upper_bound(const struct pr_session *s, const struct pr_facts *facts, bool one)
 {
-    double sum = 0;
     if (one)
         return pr_stats_peak(&s->stats, METRIC_MEM_RSS_PEAK);
-    for (size_t k = 0; k < s->set.count; k++)
-        sum += s->set.items[k]->kernel_thread ? 0 : s->set.items[k]->value[METRIC_MEM_RSS_PEAK];
-    return s->set.exited || s->ledger.absorbed || !s->set.count ? NAN : sum;
+    struct pr_unsampled u = pr_summary_unsampled(s, facts);
+    return u.most == u.least ? pr_roll_upper(&s->roll) : NAN;
 }
 
 /* bounds: the least and the most that it was, where that is another question; else NULL. */
@@ -254,7 +256,7 @@ static void put_accounting(struct pr_json *j, const struct pr_session *s,
             ? "not above proctor's own size at the fork, below which rusage tells nothing"
             : "the larger of the highest sampled sum and the largest mark of one process: a lower "
               "bound where several peak together between samples",
-        (double[]){pr_stats_peak(&s->stats, METRIC_MEM_RSS_PEAK), upper_bound(s, one)});
+        (double[]){pr_stats_peak(&s->stats, METRIC_MEM_RSS_PEAK), upper_bound(s, facts, one)});
     pr_json_close(j, '}');
     pr_buf_done(&note);
 }
@@ -277,18 +279,11 @@ static void put_limits(struct pr_json *j, const struct pr_limits *l)
 
 static void put_counts(struct pr_json *j, const struct pr_session *s)
 {
-    open(j, "processes", '{');
-    pr_json_key(j, "seen");
-    pr_json_int(j, (int64_t)s->set.started);
-    number(j, "never_sampled", NAN);
-    pr_json_close(j, '}');
+    static const char *const keys[] = {"taken", "late", "missed"};
+    const unsigned long counts[] = {s->taken, s->late, s->missed};
     open(j, "samples", '{');
-    pr_json_key(j, "taken");
-    pr_json_int(j, (int64_t)s->taken);
-    pr_json_key(j, "late");
-    pr_json_int(j, (int64_t)s->late);
-    pr_json_key(j, "missed");
-    pr_json_int(j, (int64_t)s->missed);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        integer(j, keys[i], (int64_t)counts[i]);
     pr_json_close(j, '}');
 }
 
@@ -311,8 +306,7 @@ static void put_left(struct pr_json *j, const struct pr_session *s)
     open(j, "left_running", '[');
     for (size_t i = 0; i < s->left_count; i++) {
         pr_json_open(j, '{');
-        pr_json_key(j, "pid");
-        pr_json_int(j, s->left[i].pid);
+        integer(j, "pid", s->left[i].pid);
         text(j, "command", s->left[i].comm);
         pr_json_close(j, '}');
     }
@@ -332,12 +326,12 @@ static void put_self(struct pr_json *j, const struct pr_session *s)
 static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_facts *facts)
 {
     static const char *const later[] = {"phases", "devices"};
-    pr_json_key(j, "schema");
-    pr_json_int(j, SCHEMA);
+    integer(j, "schema", SCHEMA);
     put_run(j, s, facts);
     put_exit(j, facts);
     put_metrics(j, s);
     put_accounting(j, s, facts);
+    pr_summary_processes(j, s, facts);
     put_counts(j, s);
     put_absent(j, s);
     put_limits(j, &s->limits);
@@ -347,8 +341,7 @@ static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_fac
     }
     put_matches(j, s);
     put_findings(j, s, facts);
-    pr_json_key(j, "events_total");
-    pr_json_int(j, (int64_t)s->events.total);
+    integer(j, "events_total", (int64_t)s->events.total);
     put_events(j, &s->events);
     put_left(j, s);
     put_self(j, s);

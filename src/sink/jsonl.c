@@ -16,9 +16,10 @@ struct jsonl {
     struct pr_outfile file;
     struct pr_select select;
     struct pr_events *events;
-    char *run;              /* members of the run's object */
-    size_t events_done;     /* those that have been written */
-    int64_t start, elapsed; /* wall time of the start; elapsed at the last sample, ns */
+    char *run; /* members of the run's object */
+    const struct pr_roll *roll;
+    size_t events_done, exits_done; /* those that have been written */
+    int64_t start, elapsed;         /* wall time of the start; elapsed at the last sample, ns */
     bool processes, begun;
 };
 
@@ -162,6 +163,21 @@ static void write_events(struct jsonl *l)
     }
 }
 
+/* One line for each process that has ended. */
+static void write_exits(struct jsonl *l, size_t until)
+{
+    for (; l->exits_done < until; l->exits_done++) {
+        const struct pr_roll_entry *e = pr_roll_at(l->roll, l->exits_done);
+        if (!e->ended)
+            continue;
+        struct pr_json j = line_begin(l, "event", e->ended - l->start);
+        pr_json_key(&j, "event");
+        pr_json_string(&j, "exit");
+        pr_roll_put(&j, e);
+        line_end(&j);
+    }
+}
+
 static void jsonl_write(struct pr_sink *sink, const struct proctor_snapshot *s)
 {
     struct jsonl *l = (struct jsonl *)sink;
@@ -170,6 +186,8 @@ static void jsonl_write(struct pr_sink *sink, const struct proctor_snapshot *s)
         write_run(l, s);
     l->elapsed = s->elapsed;
     write_events(l);
+    if (l->processes)
+        write_exits(l, s->enrolled);
     write_sample(l, s);
     for (size_t i = 0; i < s->member_count && l->processes; i++)
         write_member(l, s, &s->members[i]);
@@ -183,6 +201,8 @@ static void jsonl_summary(struct pr_sink *sink, const char *members)
     struct jsonl *l = (struct jsonl *)sink;
     pr_outfile_begin(&l->file, pr_seconds(l->elapsed));
     write_events(l);
+    if (l->processes)
+        write_exits(l, l->roll->count);
     struct pr_json j = line_begin(l, "summary", l->elapsed);
     put_members(&j, members);
     line_end(&j);
@@ -213,6 +233,7 @@ int pr_jsonl_open(const struct pr_sink_setting *setting, struct pr_sink **ret_si
     *l = (struct jsonl){.sink.ops = &ops,
                         .select = setting->select,
                         .events = setting->events,
+                        .roll = setting->roll,
                         .processes = setting->processes,
                         .run = run};
     int r = pr_outfile_open(&l->file, strdup(setting->path), "--jsonl", setting->events, err);

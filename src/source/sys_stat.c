@@ -47,25 +47,35 @@ static void take(struct pr_machine *m, struct pr_device_state *core, const doubl
     }
 }
 
+static bool take_cpu(struct pr_machine *m, struct pr_scan line)
+{
+    double field[FIELDS];
+    uint64_t ticks;
+    struct pr_scan name;
+    struct pr_device_state *core = NULL;
+    bool machine = line.p < line.end && *line.p == ' ';
+    if (!machine &&
+        (!pr_scan_word(&line, &name) ||
+         !(core = pr_devices_get(&m->devices, DEVICE_CORE, name.p, (size_t)(name.end - name.p)))))
+        return false;
+    for (int i = 0; i < FIELDS; i++)
+        field[i] =
+            pr_scan_u64(&line, &ticks) ? (double)ticks / (double)m->host->ticks_per_second : NAN;
+    take(m, core, field);
+    return machine && !isnan(field[IDLE]);
+}
+
+/* The line of interrupts in between is the longest, and needs not be looked into. */
 static bool parse(struct pr_machine *m, const char *text, size_t len)
 {
-    struct pr_scan s = pr_scan_of(text, len), line, name;
+    struct pr_scan s = pr_scan_of(text, len), line;
+    uint64_t forks;
     bool found = false;
-    while (pr_scan_line(&s, &line) && pr_scan_prefix(&line, "cpu")) {
-        double field[FIELDS];
-        uint64_t ticks;
-        struct pr_device_state *core = NULL;
-        bool machine = line.p < line.end && *line.p == ' ';
-        if (!machine && (!pr_scan_word(&line, &name) ||
-                         !(core = pr_devices_get(&m->devices, DEVICE_CORE, name.p,
-                                                 (size_t)(name.end - name.p)))))
-            continue;
-        for (int i = 0; i < FIELDS; i++)
-            field[i] = pr_scan_u64(&line, &ticks)
-                           ? (double)ticks / (double)m->host->ticks_per_second
-                           : NAN;
-        take(m, core, field);
-        found |= machine && !isnan(field[IDLE]);
+    while (pr_scan_line(&s, &line)) {
+        if (pr_scan_prefix(&line, "cpu"))
+            found |= take_cpu(m, line);
+        else if (pr_scan_prefix(&line, "processes ") && pr_scan_u64(&line, &forks))
+            m->raw[METRIC_SYSTEM_FORKS] = (double)forks;
     }
     return found;
 }

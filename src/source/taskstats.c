@@ -30,8 +30,13 @@
 
 struct record {
     pid_t process, parent;
-    double cpu;
-    int age; /* samples that it has waited */
+    double cpu, peak, io[ROLL_IO];
+    int64_t lived; /* ns */
+    int64_t at;    /* boot time at which it came */
+    int status;
+    bool leader; /* of its process: the others are only added to it */
+    char comm[ROLL_COMM];
+    int age; /* samples that it has waited; below 0: it is of the job */
 };
 
 struct records {
@@ -41,8 +46,11 @@ struct records {
     int64_t began; /* boot time: who was born before is not of the job */
     struct record *waiting;
     size_t count, cap;
-    struct pr_map known; /* processes of this batch that turned out to be of the job */
-    double gone;         /* CPU time of those who are members no more, or never were seen */
+    struct pr_map known; /* processes of this batch that turned out to be of the job, and the place
+                            of their leader's record plus 2, or 1 */
+    struct pr_map enrolled; /* those that the roll had before this batch, and has got since */
+    size_t roll_seen;
+    double gone; /* CPU time of those who are members no more, or never were seen */
     _Alignas(NLMSG_ALIGNTO) char packet[PACKET];
 };
 
@@ -171,6 +179,7 @@ static int finish(struct pr_exact *x)
         close(r->fd);
     }
     pr_map_done(&r->known);
+    pr_map_done(&r->enrolled);
     free(r->waiting);
     free(r);
     return 0;
@@ -235,7 +244,17 @@ static void take_message(struct pr_exact *x, struct records *r, const struct nlm
     pid_t process = (pid_t)(t.version >= VERSION_TGID && t.ac_tgid ? t.ac_tgid : t.ac_pid);
     if ((int64_t)t.ac_etime * 1000 > pr_clock_boot() - r->began)
         return;
-    struct record record = {process, (pid_t)t.ac_ppid, (double)t.cpu_run_virtual_total * 1e-9, 0};
+    struct record record = {.process = process,
+                            .parent = (pid_t)t.ac_ppid,
+                            .cpu = (double)t.cpu_run_virtual_total * 1e-9,
+                            .peak = t.hiwater_rss ? (double)t.hiwater_rss * 1024 : NAN,
+                            .io = {(double)t.read_bytes, (double)t.write_bytes, (double)t.read_char,
+                                   (double)t.write_char},
+                            .lived = (int64_t)t.ac_etime * 1000,
+                            .at = pr_clock_boot(),
+                            .status = (int)t.ac_exitcode,
+                            .leader = (pid_t)t.ac_pid == process};
+    memcpy(record.comm, t.ac_comm, ROLL_COMM - 1);
     keep(x, r, &record);
 }
 
@@ -257,35 +276,102 @@ static void drain(struct pr_exact *x, struct records *r)
     }
 }
 
-/* A member has it on its own account until it goes; whoever never was one, we have. */
+/* A member has it on its own account until it goes. */
+static void tell(struct pr_entity *e, const struct record *w)
+{
+    e->told += w->cpu;
+    e->mark = fmax(e->mark, w->peak);
+    e->mark_final |= w->leader && !isnan(w->peak);
+    if (w->leader)
+        e->status = w->status;
+}
+
+/* Whoever never was a member, we have. */
 static bool claim(struct records *r, const struct pr_entities *set, struct record *w)
 {
-    uint64_t ignored;
+    uint64_t leader = 1;
     struct pr_entity *e = pr_entities_find_any(set, w->process);
     if (e) {
-        e->told += w->cpu;
+        tell(e, w);
         return true;
     }
     if (w->parent != getpid() && !pr_entities_find_any(set, w->parent) &&
-        !pr_map_get(&r->known, (uint64_t)w->parent, &ignored))
+        !pr_map_get(&r->known, (uint64_t)w->parent, &leader))
         return false;
     r->gone += w->cpu;
-    pr_map_set(&r->known, (uint64_t)w->process, 1);
+    leader = 1;
+    pr_map_get(&r->known, (uint64_t)w->process, &leader);
+    pr_map_set(&r->known, (uint64_t)w->process,
+               w->leader ? (uint64_t)(w - r->waiting) + 2 : leader);
     return true;
 }
 
-/* Children mostly end before their parents: backwards, then forwards. */
-static void claim_all(struct records *r, const struct pr_entities *set)
+static void forget(struct pr_map *map)
 {
-    if (r->known.count)
-        memset(r->known.slots, 0, r->known.cap * sizeof *r->known.slots);
-    r->known.count = 0;
+    if (map->count)
+        memset(map->slots, 0, map->cap * sizeof *map->slots);
+    map->count = 0;
+}
+
+/* Those that we have waited for stand in the roll already, with more than a record says. */
+static void note_enrolled(struct records *r, const struct pr_roll *roll)
+{
+    forget(&r->enrolled);
+    for (; r->roll_seen < roll->count; r->roll_seen++)
+        pr_map_set(&r->enrolled, (uint64_t)pr_roll_at(roll, r->roll_seen)->pid, 1);
+}
+
+static void enroll(struct pr_exact *x, const struct record *w)
+{
+    struct pr_roll_entry entry = {.pid = w->process,
+                                  .ppid = w->parent,
+                                  .started = pr_clock_wall() - (pr_clock_boot() - w->at) - w->lived,
+                                  .cpu = w->cpu,
+                                  .peak = w->peak,
+                                  .peak_final = !isnan(w->peak),
+                                  .status = w->status,
+                                  .way = ROLL_RECORD};
+    entry.ended = entry.started + w->lived;
+    memcpy(entry.io, w->io, sizeof entry.io);
+    memcpy(entry.comm, w->comm, sizeof entry.comm);
+    pr_roll_add(x->roll, &entry);
+}
+
+/* Of this batch: a process is its leader's record with those of its other threads added. */
+static void enroll_all(struct pr_exact *x, struct records *r, const struct pr_entities *set)
+{
+    uint64_t at;
+    note_enrolled(r, x->roll);
+    for (size_t k = 0; k < r->count; k++) {
+        struct record *w = &r->waiting[k];
+        if (w->age >= 0 || w->leader || !pr_map_get(&r->known, (uint64_t)w->process, &at) || at < 2)
+            continue;
+        struct record *leader = &r->waiting[at - 2];
+        leader->cpu += w->cpu;
+        for (int i = 0; i < ROLL_IO; i++)
+            leader->io[i] += w->io[i];
+    }
+    for (size_t k = 0; k < r->count; k++) {
+        const struct record *w = &r->waiting[k];
+        if (w->age < 0 && w->leader && !pr_entities_find_any(set, w->process) &&
+            !pr_map_get(&r->enrolled, (uint64_t)w->process, &at))
+            enroll(x, w);
+    }
+    r->roll_seen = x->roll->count;
+}
+
+/* Children mostly end before their parents: backwards, then forwards. */
+static void claim_all(struct pr_exact *x, struct records *r, const struct pr_entities *set)
+{
+    forget(&r->known);
     for (int pass = 0; pass < 2; pass++)
         for (size_t k = 0; k < r->count; k++) {
             struct record *w = &r->waiting[pass ? k : r->count - 1 - k];
             if (w->age >= 0 && claim(r, set, w))
                 w->age = -1;
         }
+    if (x->roll)
+        enroll_all(x, r, set);
     size_t left = 0;
     for (size_t k = 0; k < r->count; k++)
         if (r->waiting[k].age >= 0 && r->waiting[k].age++ < 2)
@@ -304,7 +390,7 @@ static void read_it(struct pr_exact *x, const struct pr_entities *set)
     struct records *r = x->state;
     double living = 0;
     drain(x, r);
-    claim_all(r, set);
+    claim_all(x, r, set);
     for (size_t k = 0; k < set->count; k++) {
         const struct pr_entity *e = set->items[k];
         *(e->life == LIFE_SETTLED ? &r->gone : &living) += account_of(e); /* it is dropped next */
@@ -317,6 +403,7 @@ const struct pr_exact_ops pr_exact_taskstats = {
     .source = "rusage of all who were waited for, or records of exiting processes and samples of "
               "living ones where they are more: approximate",
     .method = "records of exiting processes: approximate",
+    .records = true,
     .probe = probe,
     .prepare = prepare,
     .enter = enter,

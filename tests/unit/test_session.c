@@ -496,7 +496,7 @@ static void test_io_reaped_before_is_not_the_jobs(void **state)
     for (int i = 0; i < PROC_METRICS; i++)
         usage[i] = NAN;
     usage[METRIC_FAULTS_MINOR] = (double)u.ru_minflt;
-    pr_session_reaped(&r.s, job, usage, 0);
+    pr_session_reaped(&r.s, job, usage, 0, 0);
     r.s.gone = true;
     pr_session_end(&r.s);
     assert_true(value_of(&r, IO_WCHAR) >= 1 << 20);

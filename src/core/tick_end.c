@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a tick: what is now becomes what was before, and those who are gone go into the roll.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/tick.h"
+
+static void enroll(struct pr_session *s, struct pr_entity *e)
+{
+    struct pr_roll_entry entry = pr_roll_entry_of(e);
+    entry.started = pr_host_wall_of(&s->host, e->start);
+    entry.ended = e->ended ? s->start_wall + e->ended - s->start_boot : 0;
+    entry.peak_final |= !e->ended; /* there was no more of it while we looked */
+    pr_roll_add(&s->roll, &entry);
+    e->enrolled = true;
+}
+
+void pr_tick_finish(struct pr_session *s)
+{
+    if (s->now.first)
+        s->roll.at_first = s->set.started;
+    memcpy(s->totals_before, s->now.value, sizeof s->totals_before);
+    for (size_t k = 0; k < s->set.count; k++) {
+        struct pr_entity *e = s->set.items[k];
+        memcpy(e->previous, e->value, sizeof e->previous);
+        e->mark = fmax(e->mark, e->value[METRIC_MEM_RSS_PEAK]);
+        if (!e->ended && (e->life != LIFE_ALIVE || pr_entity_is_dead(e)))
+            e->ended = s->sampled;
+        if (e->life != LIFE_SETTLED)
+            continue;
+        pr_source_release(&s->host, e);
+        if (!e->enrolled)
+            enroll(s, e);
+    }
+    pr_entities_sweep(&s->set);
+}
+
+void pr_tick_last(struct pr_session *s)
+{
+    for (size_t k = 0; k < s->set.count; k++)
+        if (!s->set.items[k]->enrolled)
+            enroll(s, s->set.items[k]);
+}
