@@ -34,16 +34,16 @@ struct pr_entity {
     char state;     /* as in stat: R S D Z ... */
     char comm[COMM_MAX];
     enum pr_life life;
-    bool left, away;      /* it lives, but is not of the job any more; was so at the last reading */
-    bool enrolled;        /* the roll has it (roll.h) */
-    int status;           /* how it ended, as wait has it; -1 for unknown */
-    int64_t ended;        /* boot time at which it was missed first, 0 for never */
-    int64_t listed_at;    /* boot time at which a cgroup last named it */
-    bool born_inside;     /* started while we recorded: all it used counts */
-    bool first;           /* not yet through a whole tick */
-    bool no_mm, own_mm;   /* shares its parent's memory (vfork); is known not to */
-    bool kernel_thread;   /* it has no memory of its own, ever */
-    int fd[SOURCE_COUNT]; /* held descriptors, -1 where none */
+    bool left, away;    /* it lives, but is not of the job any more; was so at the last reading */
+    bool waited;        /* we waited for it: its values are its last, and CPU time that of rusage */
+    int status;         /* how it ended, as wait has it; -1 for unknown */
+    int64_t ended;      /* boot time at which it was missed first, 0 for never */
+    int64_t listed_at;  /* boot time at which a cgroup last named it */
+    bool born_inside;   /* started while we recorded: all it used counts */
+    bool first;         /* not yet through a whole tick */
+    bool no_mm, own_mm; /* shares its parent's memory (vfork); is known not to */
+    bool kernel_thread; /* it has no memory of its own, ever */
+    int fd[SOURCE_COUNT];  /* held descriptors, -1 where none */
     bool ignores_children; /* SIGCHLD: the kernel reaps in its place, and keeps no account */
     int64_t signals_at;    /* boot time of the last look at that, where status is not read anyway */
     unsigned looks;        /* how often it was read */

@@ -47,22 +47,19 @@ void pr_session_look(struct pr_session *s, pid_t pid)
     s->children_ignored |= e->ignores_children;
 }
 
-/* rusage has what its children left with it, too. */
-static void enroll(struct pr_session *s, struct pr_entity *e, const double *usage, double maxrss,
-                   int status)
+/* How it ended, for the roll. rusage has what its children left with it, too. */
+static void note_end(struct pr_session *s, struct pr_entity *e, const double *usage, double maxrss,
+                     int status)
 {
-    struct pr_roll_entry entry = pr_roll_entry_of(e);
     bool childless = e->reaped[METRIC_FAULTS_MINOR] == 0;
-    entry.cpu = fmax(0, usage[METRIC_CPU_TIME] - e->reaped[METRIC_CPU_TIME]);
-    if (childless && maxrss > s->rss_floor)
-        entry.peak = s->config->peaks ? fmax(entry.peak, maxrss) : maxrss;
-    entry.peak_final |= childless && maxrss > s->rss_floor;
-    entry.status = status;
-    entry.way = ROLL_WAITED;
-    entry.started = pr_host_wall_of(&s->host, e->start);
-    entry.ended = s->start_wall + pr_clock_boot() - s->start_boot;
-    pr_roll_add(&s->roll, &entry);
-    e->enrolled = true;
+    e->waited = true;
+    e->status = status;
+    e->ended = pr_clock_boot();
+    e->value[METRIC_CPU_TIME] = fmax(0, usage[METRIC_CPU_TIME] - e->reaped[METRIC_CPU_TIME]);
+    if (!childless || !(maxrss > s->rss_floor))
+        return;
+    e->mark = fmax(e->mark, maxrss);
+    e->mark_final = true;
 }
 
 void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss,
@@ -77,7 +74,7 @@ void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, dou
         s->high[METRIC_MEM_RSS_PEAK] = fmax(s->high[METRIC_MEM_RSS_PEAK], maxrss);
     if (e) {
         pr_entities_vanish(&s->set, e);
-        enroll(s, e, usage, maxrss, status);
+        note_end(s, e, usage, maxrss, status);
     } else { /* not even its end could be read */
         s->set.started++;
         s->set.exited++;
@@ -85,6 +82,7 @@ void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, dou
     }
     pr_ledger_reap(&s->ledger, e, usage);
     if (passing) {
+        pr_tick_enroll(s, e);
         pr_source_release(&s->host, e);
         pr_entities_drop_last(&s->set);
     }

@@ -141,7 +141,18 @@ static bool was_robbed(const struct pr_ledger *l, const struct pr_entity *e)
     return !e->direct && e->claim <= left && e->vanished_for < PATIENCE;
 }
 
-static void settle_one(struct pr_ledger *l, struct pr_entity *e, bool last)
+/* Whose files have its I/O: the nearest ancestor that lives, or that we have waited for, since its
+ * files were read at its end. */
+static struct pr_entity *io_heir(const struct pr_entities *set, const struct pr_entity *e)
+{
+    struct pr_entity *heir = e->heir ? e->heir : pr_entities_find_any(set, e->ppid);
+    for (int steps = 0; heir && heir->life != LIFE_ALIVE && !heir->waited && steps < 1000; steps++)
+        heir = heir->heir ? heir->heir : pr_entities_find_any(set, heir->ppid);
+    return heir && (heir->life == LIFE_ALIVE || heir->waited) ? heir : NULL;
+}
+
+static void settle_one(struct pr_ledger *l, const struct pr_entities *set, struct pr_entity *e,
+                       bool last)
 {
     struct pr_entity *heir = e->heir;
     bool taken =
@@ -155,7 +166,7 @@ static void settle_one(struct pr_ledger *l, struct pr_entity *e, bool last)
     if (!taken && can_come)
         return;
     e->life = LIFE_SETTLED;
-    if (taken && heir)
+    if (taken && (heir = io_heir(set, e)))
         keep_io_apart(e, heir);
     if (!taken)
         lose(l, e);
@@ -199,7 +210,7 @@ static void settle_vanished(struct pr_ledger *l, const struct pr_entities *set, 
     if (count > 1)
         qsort(set->scratch, count, sizeof *set->scratch, by_right);
     for (size_t k = 0; k < count; k++)
-        settle_one(l, set->scratch[k], last);
+        settle_one(l, set, set->scratch[k], last);
 }
 
 /* What was not claimed in two readings belongs to children that we never saw. */

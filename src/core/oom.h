@@ -18,8 +18,8 @@ struct pr_oom {
     /* The result; NaN for unknown, and all of it growth. */
     double kills;         /* of processes of the job's group */
     double machine_kills; /* of anybody */
-    double hits;          /* how often the limit of the nearest group that has run into it was met */
-    double limit;         /* of that group */
+    double hits;  /* how often the limit of the nearest group that has run into it was met */
+    double limit; /* of that group */
     char where[OOM_PATH]; /* its path */
 };
 

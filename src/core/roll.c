@@ -109,11 +109,15 @@ struct pr_roll_entry pr_roll_entry_of(const struct pr_entity *e)
                                   .peak_final = e->mark_final,
                                   .status = e->status,
                                   .looks = e->looks,
-                                  .way = e->told > 0 ? ROLL_RECORD : ROLL_SAMPLED};
-    if (e->told > 0)
+                                  .way = e->waited     ? ROLL_WAITED
+                                         : e->told > 0 ? ROLL_RECORD
+                                                       : ROLL_SAMPLED};
+    if (entry.way == ROLL_RECORD)
         entry.cpu = fmax(entry.cpu, e->told);
-    for (int i = 0; i < ROLL_IO; i++)
-        entry.io[i] = fmax(0, e->value[METRIC_IO_READ + i] - e->io_brought[i]);
+    for (int i = 0; i < ROLL_IO; i++) {
+        double own = e->value[METRIC_IO_READ + i] - e->io_brought[i];
+        entry.io[i] = own < 0 ? 0 : own;
+    }
     memcpy(entry.comm, e->comm, ROLL_COMM - 1);
     return entry;
 }

@@ -62,8 +62,8 @@ const struct pr_roll_entry *pr_roll_at(const struct pr_roll *r, size_t index);
 struct pr_roll_entry pr_roll_entry_of(const struct pr_entity *e);
 /* Did it end as a failure? Not known is no. */
 bool pr_roll_failed(int status);
-/* The most memory that members had together, by the marks of those alive at the same time; NaN where
- * one of the marks is not known to be the last. */
+/* The most memory that members had together, by the marks of those alive at the same time; NaN
+ * where one of the marks is not known to be the last. */
 double pr_roll_upper(const struct pr_roll *r);
 /* Members of a JSON object, without its braces: all of an entry; what was used. */
 void pr_roll_put(struct pr_json *j, const struct pr_roll_entry *e);

@@ -21,5 +21,7 @@ void pr_tick_members(struct pr_session *s, double dt);
 void pr_tick_matches(struct pr_session *s, int64_t now, double dt);
 /* Counters become those of the sample before; settled members go into the roll. */
 void pr_tick_finish(struct pr_session *s);
+/* A member goes into the roll, now. */
+void pr_tick_enroll(struct pr_session *s, const struct pr_entity *e);
 /* Nothing will be read any more: all others go there, too. */
 void pr_tick_last(struct pr_session *s);

@@ -6,14 +6,13 @@
 
 #include "core/tick.h"
 
-static void enroll(struct pr_session *s, struct pr_entity *e)
+void pr_tick_enroll(struct pr_session *s, const struct pr_entity *e)
 {
     struct pr_roll_entry entry = pr_roll_entry_of(e);
     entry.started = pr_host_wall_of(&s->host, e->start);
     entry.ended = e->ended ? s->start_wall + e->ended - s->start_boot : 0;
     entry.peak_final |= !e->ended; /* there was no more of it while we looked */
     pr_roll_add(&s->roll, &entry);
-    e->enrolled = true;
 }
 
 void pr_tick_finish(struct pr_session *s)
@@ -30,8 +29,7 @@ void pr_tick_finish(struct pr_session *s)
         if (e->life != LIFE_SETTLED)
             continue;
         pr_source_release(&s->host, e);
-        if (!e->enrolled)
-            enroll(s, e);
+        pr_tick_enroll(s, e);
     }
     pr_entities_sweep(&s->set);
 }
@@ -39,6 +37,5 @@ void pr_tick_finish(struct pr_session *s)
 void pr_tick_last(struct pr_session *s)
 {
     for (size_t k = 0; k < s->set.count; k++)
-        if (!s->set.items[k]->enrolled)
-            enroll(s, s->set.items[k]);
+        pr_tick_enroll(s, s->set.items[k]);
 }

@@ -13,8 +13,7 @@
 #define COMMAND_SHOWN  60
 #define LEFT_SHOWN     3
 #define MATCHES_SHOWN  4
-#define COMMANDS_SHOWN 4
-#define REST_LEAST     0.05 /* of the total: less is not worth a word */
+#define COMMANDS_SHOWN 3
 
 /* As one would type it: blanks inside an argument do not look like several. */
 static void argument(struct pr_buf *line, const char *text)
@@ -188,6 +187,25 @@ static void io_line(struct pr_page *p)
     pr_page_end(p);
 }
 
+/* Who used most. What was used between samples is in the total, and may be nobody's here. */
+static void top_commands(struct pr_page *p)
+{
+    const struct pr_roll *r = &p->s->roll;
+    if (r->command_count < 2 || p->s->matches.count)
+        return;
+    pr_summary_sort_commands(&p->s->roll);
+    for (size_t i = 0; i < r->command_count && i < COMMANDS_SHOWN; i++) {
+        const struct pr_roll_command *c = &r->commands[i];
+        pr_buf_str(p->out, i ? ", " : "; most CPU: ");
+        pr_text_safe(p->out, c->comm);
+        if (c->count > 1)
+            pr_buf_printf(p->out, " (%lu)", c->count);
+        pr_buf_char(p->out, ' ');
+        pr_page_human(p, c->cpu, UNIT_SECONDS);
+    }
+    pr_buf_str(p->out, r->command_count > COMMANDS_SHOWN ? ", ..." : "");
+}
+
 static void process_line(struct pr_page *p)
 {
     const struct pr_stats *st = &p->s->stats;
@@ -200,6 +218,7 @@ static void process_line(struct pr_page *p)
         pr_buf_printf(p->out, ", most at once %.0f", most);
     if (threads > 0)
         pr_buf_printf(p->out, " with %.0f thread%s", threads, threads > 1 ? "s" : "");
+    top_commands(p);
     if (p->s->left_count) {
         pr_buf_printf(p->out, "; %zu left running:", p->s->left_count);
         for (size_t i = 0; i < p->s->left_count && i < LEFT_SHOWN; i++) {
@@ -208,35 +227,6 @@ static void process_line(struct pr_page *p)
             pr_buf_printf(p->out, " (%d)", (int)p->s->left[i].pid);
         }
         pr_buf_str(p->out, p->s->left_count > LEFT_SHOWN ? ", ..." : "");
-    }
-    pr_page_end(p);
-}
-
-/* Of processes that we know by name; what others used is in the total alone. */
-static void command_line(struct pr_page *p)
-{
-    const struct pr_roll *r = &p->s->roll;
-    double rest = pr_stats_total(&p->s->stats, METRIC_CPU_TIME), all = rest;
-    if (r->command_count < 2 || p->s->matches.count || !(all > 0))
-        return;
-    pr_summary_sort_commands(&p->s->roll);
-    pr_page_label(p, "top");
-    for (size_t i = 0; i < r->command_count && i < COMMANDS_SHOWN; i++) {
-        const struct pr_roll_command *c = &r->commands[i];
-        pr_buf_str(p->out, i ? ", " : "CPU: ");
-        pr_text_safe(p->out, c->comm);
-        if (c->count > 1)
-            pr_buf_printf(p->out, " (%lu)", c->count);
-        pr_buf_char(p->out, ' ');
-        pr_page_human(p, c->cpu, UNIT_SECONDS);
-    }
-    pr_buf_str(p->out, r->command_count > COMMANDS_SHOWN ? ", ..." : "");
-    for (size_t i = 0; i < r->command_count; i++)
-        rest -= r->commands[i].cpu;
-    if (rest > all * REST_LEAST) {
-        pr_buf_str(p->out, "; ");
-        pr_page_human(p, rest, UNIT_SECONDS);
-        pr_buf_str(p->out, " between samples");
     }
     pr_page_end(p);
 }
@@ -382,7 +372,6 @@ static void job_lines(struct pr_page *p)
     memory_line(p);
     io_line(p);
     process_line(p);
-    command_line(p);
     match_line(p);
     pr_page_cgroup(p);
     account_line(p);

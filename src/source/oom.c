@@ -114,7 +114,8 @@ void pr_oom_read(struct pr_oom *o, const struct pr_host *host)
         count_at(o, host, level, now);
         double hits = now[OOM_HITS] - o->before[level][OOM_HITS],
                kills = now[OOM_KILLS] - o->before[level][OOM_KILLS];
-        if (level == 0 || isnan(o->kills)) /* a group without a controller has no account of its own */
+        if (level == 0 ||
+            isnan(o->kills)) /* a group without a controller has no account of its own */
             o->kills = kills;
         if (hits > 0 && !(o->hits > 0))
             take_hit(o, host, level, hits);
