@@ -48,6 +48,7 @@ struct pr_roll {
     unsigned long folded;    /* processes that are under their command alone */
     unsigned long unsampled; /* those that no sample had, as far as is known */
     uint64_t at_first;       /* members that the first sample had */
+    double forks;            /* of the machine while we looked; NaN for unknown */
     struct pr_roll_command *commands;
     size_t command_count, command_cap;
     struct pr_map by_comm; /* hash of the name: its place in commands plus 1 */

@@ -14,12 +14,11 @@ struct pr_unsampled pr_summary_unsampled(const struct pr_session *s, const struc
 {
     const struct pr_exact *x = s->exact;
     struct pr_unsampled u = {(double)s->roll.unsampled, NAN};
-    double forks = pr_stats_total(&s->stats, METRIC_SYSTEM_FORKS),
-           sampled = (double)(s->set.started - s->roll.at_first) - u.least;
+    double sampled = (double)(s->set.started - s->roll.at_first) - u.least;
     if (x && x->ops && x->ops->records && !x->lossy)
         u.most = u.least;
-    else if (facts->way < WAY_MATCH && forks >= sampled + u.least)
-        u.most = forks - sampled;
+    else if (facts->way < WAY_MATCH && s->roll.forks >= sampled + u.least)
+        u.most = s->roll.forks - sampled;
     return u;
 }
 

@@ -3,8 +3,10 @@
  * user nice system idle iowait irq softirq steal guest guest_nice. Surprise: guest is inside user
  * and guest_nice inside nice already. Old kernels have fewer fields. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "core/machine.h"
+#include "util/fs.h"
 #include "util/scan.h"
 
 enum field { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, GUEST, GUEST_NICE, FIELDS };
@@ -47,6 +49,30 @@ static void take(struct pr_machine *m, struct pr_device_state *core, const doubl
     }
 }
 
+static bool take_forks(struct pr_scan line, double *ret)
+{
+    uint64_t forks;
+    if (!pr_scan_prefix(&line, "processes ") || !pr_scan_u64(&line, &forks))
+        return false;
+    *ret = (double)forks;
+    return true;
+}
+
+double pr_machine_forks(const struct pr_host *host)
+{
+    char *text = NULL;
+    size_t len = 0;
+    double forks = NAN;
+    struct pr_scan line;
+    if (pr_fs_slurp(host->proc, "stat", &text, &len) < 0)
+        return NAN;
+    struct pr_scan s = pr_scan_of(text, len);
+    while (pr_scan_line(&s, &line) && !take_forks(line, &forks))
+        ;
+    free(text);
+    return forks;
+}
+
 static bool take_cpu(struct pr_machine *m, struct pr_scan line)
 {
     double field[FIELDS];
@@ -69,13 +95,12 @@ static bool take_cpu(struct pr_machine *m, struct pr_scan line)
 static bool parse(struct pr_machine *m, const char *text, size_t len)
 {
     struct pr_scan s = pr_scan_of(text, len), line;
-    uint64_t forks;
     bool found = false;
     while (pr_scan_line(&s, &line)) {
         if (pr_scan_prefix(&line, "cpu"))
             found |= take_cpu(m, line);
-        else if (pr_scan_prefix(&line, "processes ") && pr_scan_u64(&line, &forks))
-            m->raw[METRIC_SYSTEM_FORKS] = (double)forks;
+        else
+            take_forks(line, &m->raw[METRIC_SYSTEM_FORKS]);
     }
     return found;
 }

@@ -209,6 +209,27 @@ def test_why_a_job_died(proctor, make_group):
     assert summary["findings"] == []
 
 
+def test_the_limit_of_a_group_above(proctor, make_group):
+    """The job's own group has no limit: the one that was met is named, with what grew before."""
+    outer = make_group("memory")
+    inner = outer.below("job")
+    limit = next(f for f in ("memory.max", "memory.limit_in_bytes") if (outer.path / f).exists())
+    (outer.path / limit).write_text(str(100 << 20))
+    code = "x = []\nimport time\nwhile True: x.append(b'x' * (4 << 20)); time.sleep(0.1)"
+    (proctor.work / "hungry.py").write_text(code)
+    command = f"echo $$ > {inner.procs}; exec {proctor.path} run -q -i 50ms --summary {proctor.summary_file} " \
+              "/usr/bin/python3 hungry.py"
+    done = subprocess.run(["sh", "-c", command], timeout=60, **proctor.options({}))
+    assert done.returncode == -9
+    summary = proctor.summary()
+    finding, = summary["findings"]
+    assert finding.startswith("the job ran out of memory: the kernel killed 1 process of the job's cgroup")
+    assert re.search(rf"the limit of cgroup \S*{outer.path.name}, 100 MiB, was met \d+ times?;", finding), finding
+    assert re.search(r"the largest process was python3 \(\d+\) with \d+(\.\d+)? MiB when last seen", finding), finding
+    assert re.search(r"the job had grown by \d+(\.\d+)? MiB in its last \d", finding), finding
+    assert any(e["type"] == "oom" for e in summary["events"])
+
+
 def test_run_says_what_its_own_group_used(proctor, make_group):
     group = make_group("memory")
     command = f"echo $$ > {group.procs}; exec {proctor.path} run -q -i 100ms --summary {proctor.summary_file} " \

@@ -95,15 +95,13 @@ static void test_version_1(void **state)
 {
     (void)state;
     open_under("cgroup-v1");
-    tree_write(dir, V1 "job/memory.oom_control",
-               "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
+    tree_write(dir, V1 "job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
     tree_write(dir, V1 "job/memory.failcnt", "10\n");
     tree_write(dir, V1 "memory.failcnt", "3\n");
     tree_write(dir, V1 "memory.limit_in_bytes", "52428800\n");
     pr_oom_open(&oom, &host, 10, NULL);
     assert_int_equal(oom.version, 1);
-    tree_write(dir, V1 "job/memory.oom_control",
-               "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+    tree_write(dir, V1 "job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
     tree_write(dir, V1 "memory.failcnt", "8\n");
     pr_oom_read(&oom, &host);
     assert_exactly(oom.kills, 1);
@@ -130,10 +128,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_the_limit_above_it_was_met),
-        TEST(test_nothing_happened),
-        TEST(test_a_group_without_an_account),
-        TEST(test_version_1),
+        TEST(test_the_limit_above_it_was_met), TEST(test_nothing_happened),
+        TEST(test_a_group_without_an_account), TEST(test_version_1),
         TEST(test_the_machine_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
