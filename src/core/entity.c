@@ -59,8 +59,7 @@ static void blank(struct pr_entity *e, pid_t pid, uint64_t start)
                             .state = '?',
                             .first = true,
                             .match = -1,
-                            .status = -1,
-                            .mark = NAN};
+                            .end = {.status = -1, .mark = NAN}};
     for (int i = 0; i < SOURCE_COUNT; i++)
         e->fd[i] = -1;
     for (int i = 0; i < PROC_METRICS; i++)

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "core/end.h"
 #include "core/mean.h"
 #include "core/metric.h"
 #include "util/map.h"
@@ -34,16 +35,13 @@ struct pr_entity {
     char state;     /* as in stat: R S D Z ... */
     char comm[COMM_MAX];
     enum pr_life life;
-    bool left, away;    /* it lives, but is not of the job any more; was so at the last reading */
-    bool waited;        /* we waited for it: its values are its last, and CPU time that of rusage */
-    int status;         /* how it ended, as wait has it; -1 for unknown */
-    int64_t ended;      /* boot time at which it was missed first, 0 for never */
-    int64_t listed_at;  /* boot time at which a cgroup last named it */
-    bool born_inside;   /* started while we recorded: all it used counts */
-    bool first;         /* not yet through a whole tick */
-    bool no_mm, own_mm; /* shares its parent's memory (vfork); is known not to */
-    bool kernel_thread; /* it has no memory of its own, ever */
-    int fd[SOURCE_COUNT];  /* held descriptors, -1 where none */
+    bool left, away;      /* it lives, but is not of the job any more; was so at the last reading */
+    int64_t listed_at;    /* boot time at which a cgroup last named it */
+    bool born_inside;     /* started while we recorded: all it used counts */
+    bool first;           /* not yet through a whole tick */
+    bool no_mm, own_mm;   /* shares its parent's memory (vfork); is known not to */
+    bool kernel_thread;   /* it has no memory of its own, ever */
+    int fd[SOURCE_COUNT]; /* held descriptors, -1 where none */
     bool ignores_children; /* SIGCHLD: the kernel reaps in its place, and keeps no account */
     int64_t signals_at;    /* boot time of the last look at that, where status is not read anyway */
     unsigned looks;        /* how often it was read */
@@ -73,12 +71,10 @@ struct pr_entity {
     struct pr_entity *heir;
     int vanished_for; /* ticks */
     double told;      /* CPU time by exit records of its threads (source/taskstats.c) */
-    double mark;      /* the highest that any reading or record had; final: by its record */
-    bool mark_final;
-    double io_brought[4]; /* by children that it waited for, from METRIC_IO_READ on */
-    double claim;         /* what it must have left to its heir */
-    bool direct;          /* its heir was its own parent */
-    bool counts;          /* though it has vanished */
+    struct pr_end end;
+    double claim; /* what it must have left to its heir */
+    bool direct;  /* its heir was its own parent */
+    bool counts;  /* though it has vanished */
 };
 
 /* Who was still running at the end. */

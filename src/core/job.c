@@ -52,14 +52,14 @@ static void note_end(struct pr_session *s, struct pr_entity *e, const double *us
                      int status)
 {
     bool childless = e->reaped[METRIC_FAULTS_MINOR] == 0;
-    e->waited = true;
-    e->status = status;
-    e->ended = pr_clock_boot();
+    e->end.waited = true;
+    e->end.status = status;
+    e->end.at = pr_clock_boot();
     e->value[METRIC_CPU_TIME] = fmax(0, usage[METRIC_CPU_TIME] - e->reaped[METRIC_CPU_TIME]);
     if (!childless || !(maxrss > s->rss_floor))
         return;
-    e->mark = fmax(e->mark, maxrss);
-    e->mark_final = true;
+    e->end.mark = fmax(e->end.mark, maxrss);
+    e->end.mark_final = true;
 }
 
 void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss,

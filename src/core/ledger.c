@@ -128,7 +128,7 @@ static void keep_io_apart(const struct pr_entity *e, struct pr_entity *heir)
         if (pr_metrics[i].needs & READ_IO)
             heir->match_since[i] += pr_value_known(e->value[i]);
     for (int i = METRIC_IO_READ; i <= METRIC_IO_WCHAR; i++)
-        heir->io_brought[i - METRIC_IO_READ] += pr_value_known(e->value[i]);
+        heir->end.io_brought[i - METRIC_IO_READ] += pr_value_known(e->value[i]);
 }
 
 /* A direct child that has only just vanished comes first, but what it takes may have been left by
@@ -146,9 +146,10 @@ static bool was_robbed(const struct pr_ledger *l, const struct pr_entity *e)
 static struct pr_entity *io_heir(const struct pr_entities *set, const struct pr_entity *e)
 {
     struct pr_entity *heir = e->heir ? e->heir : pr_entities_find_any(set, e->ppid);
-    for (int steps = 0; heir && heir->life != LIFE_ALIVE && !heir->waited && steps < 1000; steps++)
+    for (int steps = 0; heir && heir->life != LIFE_ALIVE && !heir->end.waited && steps < 1000;
+         steps++)
         heir = heir->heir ? heir->heir : pr_entities_find_any(set, heir->ppid);
-    return heir && (heir->life == LIFE_ALIVE || heir->waited) ? heir : NULL;
+    return heir && (heir->life == LIFE_ALIVE || heir->end.waited) ? heir : NULL;
 }
 
 static void settle_one(struct pr_ledger *l, const struct pr_entities *set, struct pr_entity *e,

@@ -105,17 +105,17 @@ struct pr_roll_entry pr_roll_entry_of(const struct pr_entity *e)
     struct pr_roll_entry entry = {.pid = e->pid,
                                   .ppid = e->ppid,
                                   .cpu = e->value[METRIC_CPU_TIME],
-                                  .peak = fmax(e->mark, e->value[METRIC_MEM_RSS_PEAK]),
-                                  .peak_final = e->mark_final,
-                                  .status = e->status,
+                                  .peak = fmax(e->end.mark, e->value[METRIC_MEM_RSS_PEAK]),
+                                  .peak_final = e->end.mark_final,
+                                  .status = e->end.status,
                                   .looks = e->looks,
-                                  .way = e->waited     ? ROLL_WAITED
+                                  .way = e->end.waited ? ROLL_WAITED
                                          : e->told > 0 ? ROLL_RECORD
                                                        : ROLL_SAMPLED};
     if (entry.way == ROLL_RECORD)
         entry.cpu = fmax(entry.cpu, e->told);
     for (int i = 0; i < ROLL_IO; i++) {
-        double own = e->value[METRIC_IO_READ + i] - e->io_brought[i];
+        double own = e->value[METRIC_IO_READ + i] - e->end.io_brought[i];
         entry.io[i] = own < 0 ? 0 : own;
     }
     memcpy(entry.comm, e->comm, ROLL_COMM - 1);

@@ -15,7 +15,7 @@
 #define ROLL_PIECE    1000
 #define ROLL_COMMANDS 1000 /* the last of them stands for all others */
 #define ROLL_COMM     16   /* the kernel's own length */
-#define ROLL_IO       4    /* from METRIC_IO_READ on */
+#define ROLL_IO       END_IO
 
 /* How it is known what it used. */
 enum pr_roll_way {

@@ -50,15 +50,13 @@ struct pr_session {
     int64_t next, sampled; /* boot time: when a tick is due; of the last sample, 0 for never */
     unsigned long taken, late, missed;
     bool begun, ended, stuck; /* stuck: the writer hangs; what it can reach must stay */
-    bool gone, discovery_said, peaks_said, clock_stepped; /* gone: the job, and all gauges */
+    bool gone, over_budget, discovery_said, peaks_said, clock_stepped; /* gone: the job */
 
-    bool reaping;       /* the command: children are waited for, their I/O is ours to split off */
-    bool reaped_lately; /* since the last tick */
+    bool reaping, reaped_lately;     /* the command waits for children; has since the last tick */
     double strange_io[PROC_METRICS]; /* absorbed from children that are not of the job */
     bool inside; /* the library: our threads and descriptors are in a process of the job */
-    int own_threads, own_fds;       /* of ours, to be taken out where inside */
-    int64_t own_cpu, own_cpu_began; /* spent in ticks, ns */
-    int64_t self_cpu;               /* all that recording has cost, ns; known at the end */
+    int own_threads, own_fds;                 /* of ours, to be taken out where inside */
+    int64_t own_cpu, own_cpu_began, self_cpu; /* ns: spent in ticks; all, known at the end */
 
     struct proctor_snapshot now; /* being made */
     struct pr_average average;
@@ -70,7 +68,6 @@ struct pr_session {
     /* ns of CPU that readings which can wait may still use, and those of the machine. */
     int64_t allowance, machine_allowance, patient_cost; /* the last: of those that can wait */
     size_t turn;                                        /* whose turn it is with those */
-    bool over_budget; /* recording has cost more than --budget; known at the end */
 
     char reason[METRIC_COUNT][96];         /* why a metric is absent; the first one stays */
     unsigned long io_unreadable, departed; /* members whose I/O could not be read; that left */
@@ -78,7 +75,7 @@ struct pr_session {
     struct pr_left *left;  /* who is still running at the end */
     size_t left_count;
     char *text;
-    const char *run_id; /* the one that was asked for, else own_id */
+    const char *run_id; /* the one that was asked for, else: */
     char own_id[64];
 };
 

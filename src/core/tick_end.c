@@ -10,8 +10,8 @@ void pr_tick_enroll(struct pr_session *s, const struct pr_entity *e)
 {
     struct pr_roll_entry entry = pr_roll_entry_of(e);
     entry.started = pr_host_wall_of(&s->host, e->start);
-    entry.ended = e->ended ? s->start_wall + e->ended - s->start_boot : 0;
-    entry.peak_final |= !e->ended; /* there was no more of it while we looked */
+    entry.ended = e->end.at ? s->start_wall + e->end.at - s->start_boot : 0;
+    entry.peak_final |= !e->end.at; /* there was no more of it while we looked */
     pr_roll_add(&s->roll, &entry);
 }
 
@@ -23,9 +23,9 @@ void pr_tick_finish(struct pr_session *s)
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];
         memcpy(e->previous, e->value, sizeof e->previous);
-        e->mark = fmax(e->mark, e->value[METRIC_MEM_RSS_PEAK]);
-        if (!e->ended && (e->life != LIFE_ALIVE || pr_entity_is_dead(e)))
-            e->ended = s->sampled;
+        e->end.mark = fmax(e->end.mark, e->value[METRIC_MEM_RSS_PEAK]);
+        if (!e->end.at && (e->life != LIFE_ALIVE || pr_entity_is_dead(e)))
+            e->end.at = s->sampled;
         if (e->life != LIFE_SETTLED)
             continue;
         pr_source_release(&s->host, e);

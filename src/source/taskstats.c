@@ -280,10 +280,10 @@ static void drain(struct pr_exact *x, struct records *r)
 static void tell(struct pr_entity *e, const struct record *w)
 {
     e->told += w->cpu;
-    e->mark = fmax(e->mark, w->peak);
-    e->mark_final |= w->leader && !isnan(w->peak);
+    e->end.mark = fmax(e->end.mark, w->peak);
+    e->end.mark_final |= w->leader && !isnan(w->peak);
     if (w->leader)
-        e->status = w->status;
+        e->end.status = w->status;
 }
 
 /* Whoever never was a member, we have. */

@@ -110,14 +110,14 @@ static void test_no_bound_where_a_mark_is_not_known(void **state)
 static void test_of_a_member(void **state)
 {
     (void)state;
-    struct pr_entity e = {.pid = 7, .ppid = 3, .status = -1, .looks = 4, .mark = 500};
+    struct pr_entity e = {.pid = 7, .ppid = 3, .looks = 4, .end = {.status = -1, .mark = 500}};
     for (int i = 0; i < PROC_METRICS; i++)
         e.value[i] = NAN;
     strcpy(e.comm, "a kernel thread with a long name");
     e.value[METRIC_CPU_TIME] = 2;
     e.value[METRIC_MEM_RSS_PEAK] = 400; /* --peaks: of its last interval */
     e.value[METRIC_IO_READ] = 1000;
-    e.io_brought[0] = 300;
+    e.end.io_brought[0] = 300;
     struct pr_roll_entry got = pr_roll_entry_of(&e);
     assert_int_equal(got.way, ROLL_SAMPLED);
     assert_exactly(got.cpu, 2);
@@ -127,7 +127,7 @@ static void test_of_a_member(void **state)
     assert_int_equal(strlen(got.comm), ROLL_COMM - 1);
     assert_false(got.peak_final || pr_roll_failed(got.status));
     e.told = 2.5;
-    e.status = 9;
+    e.end.status = 9;
     got = pr_roll_entry_of(&e);
     assert_int_equal(got.way, ROLL_RECORD);
     assert_exactly(got.cpu, 2.5);
