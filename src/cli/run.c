@@ -20,6 +20,7 @@
 
 #include "cli/cli.h"
 #include "cli/outside.h"
+#include "cli/scope.h"
 #include "core/exact.h"
 #include "core/job.h"
 #include "core/self.h"
@@ -391,6 +392,8 @@ int pr_main_run(int argc, char **argv)
         pr_complain("run: a command is missing: proctor run [OPTIONS] [--] COMMAND [ARG...]");
         status = EXIT_OWN_FAILURE;
     } else {
+        if (strcmp(r.monitor->config.exact, "cgroup") == 0)
+            pr_scope_enter(argv - 1); /* main's: the program's name comes first */
         r.monitor->facts.argv = argv + first;
         status = start(&r, argv + first);
     }

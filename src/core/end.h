@@ -7,10 +7,10 @@
 #define END_IO 4 /* metrics of I/O, from METRIC_IO_READ on */
 
 struct pr_end {
-    bool waited;               /* we waited for it: its values are its last, its CPU time rusage's */
-    int status;                /* as wait has it; -1 for unknown */
-    int64_t at;                /* boot time at which it was missed first, 0 for never */
-    double mark;               /* the highest resident size that any reading or record had */
-    bool mark_final;           /* it cannot have had more */
+    bool waited;     /* we waited for it: its values are its last, its CPU time rusage's */
+    int status;      /* as wait has it; -1 for unknown */
+    int64_t at;      /* boot time at which it was missed first, 0 for never */
+    double mark;     /* the highest resident size that any reading or record had */
+    bool mark_final; /* it cannot have had more */
     double io_brought[END_IO]; /* by children that it waited for */
 };

@@ -137,8 +137,8 @@ static const char *remedy_of(int code)
         return "a cgroup file system that is mounted writable";
     snprintf(path, sizeof path, "%.100s/systemd/private", runtime ? runtime : "");
     if ((code == EACCES || code == EPERM) && runtime && access(path, F_OK) == 0)
-        return "`systemd-run --user --scope -p Delegate=yes proctor run ...` gives you one of your "
-               "own";
+        return "a scope of your systemd, which `systemd-run --user --scope -p Delegate=yes` asks "
+               "for";
     return "root, or a cgroup that belongs to you (systemd: Delegate=yes)";
 }
 

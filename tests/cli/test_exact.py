@@ -5,8 +5,10 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -397,3 +399,85 @@ def test_auto_does_not_wait(proctor):
             times.append(time.perf_counter() - began)
         return min(times)
     assert best("auto") < best("none") + 0.005
+
+
+# --- a scope of systemd ---------------------------------------------------------------------------
+
+SYSTEMD_RUN = """#!/usr/bin/python3
+import os, socket, sys
+words = sys.argv[1:]
+at = words.index("--")
+assert words[:at] == ["--user", "--scope", "--quiet", "-p", "Delegate=yes"], words
+with socket.socket(socket.AF_UNIX) as manager:
+    manager.connect(os.environ["XDG_RUNTIME_DIR"] + "/manager")
+    manager.send(str(os.getpid()).encode())
+    if manager.recv(16) != b"done":
+        sys.exit(1)
+os.execvp(words[at + 1], words[at + 1:])
+"""
+
+
+@pytest.fixture
+def user_systemd(public, outer):
+    """What systemd-run and a user's systemd do: a process asks, and finds itself in a group that it may
+    make others in. Without an answer systemd-run fails. (path of the tool, requests, whether it answers)"""
+    scope = outer("") / "scope"
+    scope.mkdir()
+    for path in (scope, scope / "cgroup.procs", scope / "cgroup.subtree_control"):
+        os.chown(path, 65534, 65534)
+    tool = public / "systemd-run"
+    tool.write_text(SYSTEMD_RUN)
+    tool.chmod(0o755)
+    requests, willing = [], [True]
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(public / "manager"))
+    (public / "manager").chmod(0o777)
+    listener.listen()
+
+    def serve():
+        while True:
+            try:
+                line, _ = listener.accept()
+            except OSError:
+                return
+            with line:
+                requests.append(int(line.recv(16)))
+                if willing[0]:
+                    (scope / "cgroup.procs").write_text(str(requests[-1]))
+                line.send(b"done" if willing[0] else b"no")
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield public, requests, willing
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join()
+    wait_until(lambda: not (scope / "cgroup.procs").read_text(), "the scope to be empty")
+    scope.rmdir()
+
+
+def with_systemd(folder):
+    return {"env": {"XDG_RUNTIME_DIR": str(folder), "PATH": f"{folder}:{os.environ['PATH']}"}}
+
+
+def test_a_scope_of_the_user_s_systemd(proctor, user_systemd):
+    """An ordinary user gets a group of systemd, and with it the account of children that nobody waits for."""
+    folder, requests, _ = user_systemd
+    done = as_nobody(proctor, "--exact", "cgroup", "--summary", "-", "sh", "-c",
+                     f"env | grep PROCTOR; exec {folder}/family unseen 40 25000", **with_systemd(folder))
+    assert done.returncode == 0 and done.stderr == ""
+    said, summary = done.stdout.split("{", 1)
+    assert said.startswith("PROCTOR_RUN_ID=") and said.count("PROCTOR") == 1
+    account = json.loads("{" + summary)["accounting"]["cpu"]
+    assert "cgroup" in account["source"] and account["complete"] is True and account["residual"] < -0.5
+    assert len(requests) == 2  # tried out once
+
+
+def test_a_systemd_that_does_not_answer(proctor, user_systemd):
+    folder, requests, willing = user_systemd
+    willing[0] = False
+    done = as_nobody(proctor, "--exact", "cgroup", "sh", "-c", "echo started", **with_systemd(folder))
+    assert done.returncode == 125 and done.stdout == "" and "--exact cgroup: cannot make a cgroup" in done.stderr
+    assert len(requests) == 1
+    done = as_nobody(proctor, "sh", "-c", "echo started", **with_systemd(folder))
+    assert done.returncode == 0 and len(requests) == 1  # nobody asked for a group
