@@ -64,15 +64,16 @@ def family(jobs):
 def test_orphans_between_two_samples(proctor, family, who):
     """Nobody ever saw them alive; we waited for them, and their last word was read before that."""
     found = processes(proctor, "-i", "10s", family, "orphans", "30", "20000", **as_user(who))
-    orphans = [p for p in found["list"] if p["samples"] == 0 and (p["values"]["cpu.time"] or 0) >= 0.02]
-    assert len(orphans) == 30
+    unseen = [p for p in found["list"] if p["samples"] == 0]
+    orphans = [p for p in unseen if (p["values"]["cpu.time"] or 0) >= 0.02]
+    assert 28 <= len(orphans) <= 30  # the first sample may have one
     for orphan in orphans:
         assert orphan["command"] == "family" and orphan["source"] == "waited"
         assert orphan["exit"] == {"code": 0, "signal": None}
         assert 0.02 <= orphan["values"]["cpu.time"] < 0.04
         assert orphan["values"]["io.wchar"] == (0 if who == "root" else None)  # a zombie's file is root's alone
         assert orphan["ended"] and moment(orphan["ended"]) >= moment(orphan["started"])
-    assert found["never_sampled_least"] >= 30
+    assert found["never_sampled_least"] == len(unseen)
     command, = found["commands"]
     assert command["command"] == "family" and command["processes"] == len(found["list"])
     assert command["cpu.time"] == pytest.approx(sum(p["values"]["cpu.time"] for p in found["list"]), rel=1e-9)
