@@ -21,14 +21,17 @@ void pr_session_meet(struct pr_session *s)
 static struct pr_entity *meet_at_its_end(struct pr_session *s, const struct pr_tick *t, pid_t pid)
 {
     char path[32];
-    struct pr_stat_line line;
+    struct pr_entity *e = pr_entities_add(&s->set, pid, 0);
+    if (!e)
+        return NULL;
     snprintf(path, sizeof path, "%d/stat", (int)pid);
     ssize_t n = pr_fs_read(t->host->proc, path, t->text, t->text_size);
-    if (n <= 0 || !pr_stat_line_parse(t->text, (size_t)n, &line))
+    if (n <= 0 || !pr_stat_take(t, e, t->text, (size_t)n)) {
+        pr_entities_drop_last(&s->set);
+        s->set.started--;
         return NULL;
-    struct pr_entity *e = pr_entities_add(&s->set, pid, line.start);
-    if (e)
-        e->born_inside = true;
+    }
+    e->born_inside = true;
     return e;
 }
 
@@ -41,9 +44,10 @@ void pr_session_look(struct pr_session *s, pid_t pid)
         return;
     if (s->select.reads & READ_IO)
         pr_source_read(&t, e, SOURCE_pid_io);
+    if (!known)
+        return;
     pr_source_read(&t, e, SOURCE_pid_stat);
-    if (known)
-        pr_source_read(&t, e, SOURCE_pid_status);
+    pr_source_read(&t, e, SOURCE_pid_status);
     s->children_ignored |= e->ignores_children;
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <stdbool.h>
 
-#include "core/entity.h"
+#include "core/source.h"
 
 struct pr_stat_line {
     pid_t pid, ppid, pgrp;
@@ -21,3 +21,5 @@ static inline bool pr_stat_line_is_dead(const struct pr_stat_line *line)
 
 /* False where the text is not that of a stat file. */
 bool pr_stat_line_parse(const char *text, size_t len, struct pr_stat_line *ret);
+/* The same, with all that the source takes from it, into e; its start time, too. */
+bool pr_stat_take(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len);

@@ -90,6 +90,17 @@ static void take(const struct pr_tick *t, struct pr_entity *e, const struct pr_s
     e->reaped[METRIC_CPU_TIME] = e->reaped[METRIC_CPU_USER] + e->reaped[METRIC_CPU_SYSTEM];
 }
 
+bool pr_stat_take(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
+{
+    struct pr_stat_line line;
+    int64_t field[LAST + 1];
+    if (!split(pr_scan_of(text, len), &line, field))
+        return false;
+    e->start = line.start;
+    take(t, e, &line, field);
+    return true;
+}
+
 static int read_stat(const struct pr_tick *t, struct pr_entity *e)
 {
     struct pr_stat_line line;
