@@ -65,7 +65,7 @@ struct pr_session {
 
     /* ns of CPU that readings which can wait may still use, and those of the machine. */
     int64_t allowance, machine_allowance, patient_cost; /* the last: of those that can wait */
-    size_t turn;                                        /* whose turn it is with those */
+    struct pr_turns turns;
     bool over_budget; /* recording has cost more than --budget; known at the end */
 
     char reason[METRIC_COUNT][96];         /* why a metric is absent; the first one stays */
