@@ -6,47 +6,83 @@
 /* PSS is read in turn: so much of the job's resident memory must have been reached. */
 #define COVER_LEAST 0.95
 
-/* Does this member have a part in the job's value? */
-static bool takes_part(const struct pr_entity *e, int id)
-{
-    return pr_entity_is_here(e) &&
-           !((e->no_mm || e->kernel_thread) &&
-             (pr_metrics[id].needs & (READ_STATM | READ_SMAPS | READ_STATUS)));
-}
+/* What the members make of one metric. */
+struct sum {
+    enum pr_metric_id id;
+    double value, covered, all; /* resident memory of those known, and of all */
+    bool missing, aged;
+};
 
-static void fold_one(const struct pr_entities *set, int match, int id, double *job,
-                     unsigned char *marks)
+static size_t begin(struct sum *sums)
 {
-    bool missing = false;
-    double result = NAN, covered = 0, all = 0; /* resident memory of those known, and of all */
-    for (size_t k = 0; k < set->count; k++) {
-        const struct pr_entity *e = set->items[k];
-        double v = e->value[id];
-        if (!takes_part(e, id) || (match >= 0 && e->match != match))
-            continue;
-        all += fmax(0, e->value[METRIC_MEM_RSS]);
-        if (isnan(v)) {
-            missing = true;
-            continue;
-        }
-        covered += fmax(0, e->value[METRIC_MEM_RSS]);
-        if (isnan(result))
-            result = v;
-        else
-            result = pr_metrics[id].fold == FOLD_MAX ? fmax(result, v) : result + v;
-    }
-    /* A sum from which much is missing is not a smaller sum, it is none. */
-    bool hollow = pr_metrics[id].needs == READ_SMAPS && covered < COVER_LEAST * all;
-    job[id] = hollow ? NAN : result;
-    if (missing && !isnan(job[id]) && pr_metrics[id].fold == FOLD_SUM)
-        marks[id] = MARK_LOWER_BOUND;
-}
-
-static void fold(const struct pr_entities *set, int match, double *job, unsigned char *marks)
-{
+    size_t n = 0;
     for (int id = 0; id < PROC_METRICS; id++)
         if (pr_metrics[id].fold != FOLD_NONE && pr_metrics[id].kind != KIND_COUNTER)
-            fold_one(set, match, id, job, marks);
+            sums[n++] = (struct sum){.id = (enum pr_metric_id)id, .value = NAN};
+    return n;
+}
+
+/* Is what is said of this member not of now? */
+static bool is_aged(const struct pr_entity *e, const struct pr_metric *m)
+{
+    if (m->needs == READ_SMAPS)
+        return e->value[METRIC_MEM_PSS_AGE] > 0;
+    return e->aged && pr_metric_ages((enum pr_metric_id)(m - pr_metrics));
+}
+
+static void add(struct sum *s, const struct pr_entity *e, double rss)
+{
+    const struct pr_metric *m = &pr_metrics[s->id];
+    double v = e->value[s->id];
+    s->all += rss;
+    if (isnan(v)) {
+        s->missing = true;
+        return;
+    }
+    s->covered += rss;
+    s->aged |= is_aged(e, m);
+    if (isnan(s->value))
+        s->value = v;
+    else
+        s->value = m->fold == FOLD_MAX ? fmax(s->value, v) : s->value + v;
+}
+
+static void add_member(struct sum *sums, size_t n, const struct pr_entity *e)
+{
+    const unsigned memory = READ_STATM | READ_SMAPS | READ_STATUS;
+    bool without = e->no_mm || e->kernel_thread;
+    double rss = fmax(0, e->value[METRIC_MEM_RSS]);
+    for (size_t i = 0; i < n; i++)
+        if (!(without && (pr_metrics[sums[i].id].needs & memory)))
+            add(&sums[i], e, rss);
+}
+
+static void end(const struct sum *s, double *job, unsigned char *marks)
+{
+    const struct pr_metric *m = &pr_metrics[s->id];
+    /* A sum from which much is missing is not a smaller sum, it is none. */
+    bool hollow = m->needs == READ_SMAPS && s->covered < COVER_LEAST * s->all;
+    job[s->id] = hollow ? NAN : s->value;
+    if (isnan(job[s->id]) || m->fold != FOLD_SUM)
+        return;
+    if (s->missing)
+        marks[s->id] = MARK_LOWER_BOUND;
+    else if (s->aged)
+        marks[s->id] = m->needs == READ_SMAPS ? MARK_ESTIMATED : MARK_AGED;
+}
+
+/* In one pass: there may be thousands of members. */
+static void fold(const struct pr_entities *set, int match, double *job, unsigned char *marks)
+{
+    struct sum sums[PROC_METRICS];
+    size_t n = begin(sums);
+    for (size_t k = 0; k < set->count; k++) {
+        const struct pr_entity *e = set->items[k];
+        if (pr_entity_is_here(e) && (match < 0 || e->match == match))
+            add_member(sums, n, e);
+    }
+    for (size_t i = 0; i < n; i++)
+        end(&sums[i], job, marks);
 }
 
 void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks)

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of how a process ended; the roll is made of it (roll.h). */
+/* What is known of how a process ended, of which the roll is made (roll.h); and of who has not. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+/* COMM_MAX: the kernel keeps 15 bytes, kernel threads show up to 63. */
+#define COMM_MAX 64
 
 #define END_IO 4 /* metrics of I/O, from METRIC_IO_READ on */
 
@@ -13,4 +17,10 @@ struct pr_end {
     double mark;     /* the highest resident size that any reading or record had */
     bool mark_final; /* it cannot have had more */
     double io_brought[END_IO]; /* by children that it waited for */
+};
+
+/* Who was still running at the end. */
+struct pr_left {
+    pid_t pid;
+    char comm[COMM_MAX];
 };

@@ -3,6 +3,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "core/match.h"
 
 static void free_all(struct pr_entity **items, size_t count)
 {
@@ -54,23 +57,45 @@ bool pr_entity_is_here(const struct pr_entity *e)
 
 static void blank(struct pr_entity *e, pid_t pid, uint64_t start)
 {
+    struct pr_mean *mean = e->mean;
+    struct pr_named *named = e->named;
     *e = (struct pr_entity){.pid = pid,
                             .start = start,
                             .state = '?',
                             .first = true,
                             .match = -1,
+                            .ran = -1,
+                            .ran_seen = -1,
+                            .mean = mean,
+                            .named = named,
                             .end = {.status = -1, .mark = NAN}};
+    if (mean)
+        memset(mean, 0, PROC_METRICS * sizeof *mean);
+    if (named)
+        memset(named, 0, sizeof *named);
     for (int i = 0; i < SOURCE_COUNT; i++)
         e->fd[i] = -1;
     for (int i = 0; i < PROC_METRICS; i++)
         e->value[i] = e->previous[i] = NAN;
 }
 
+/* With all that belongs to it, in one piece. */
+static struct pr_entity *new_one(const struct pr_entities *set)
+{
+    size_t mean = set->with_mean ? PROC_METRICS * sizeof(struct pr_mean) : 0;
+    struct pr_entity *e = malloc(sizeof *e + mean + (set->with_names ? sizeof *e->named : 0));
+    if (!e)
+        return NULL;
+    e->mean = set->with_mean ? (struct pr_mean *)(e + 1) : NULL;
+    e->named = set->with_names ? (struct pr_named *)((char *)(e + 1) + mean) : NULL;
+    return e;
+}
+
 /* Some more than one: members come and go, and those who go are kept for a tick or two. */
 static bool stock_up(struct pr_entities *set)
 {
     while (set->spare_count < 8) {
-        struct pr_entity *e = malloc(sizeof *e);
+        struct pr_entity *e = new_one(set);
         if (!e)
             break;
         set->spare[set->spare_count++] = e;

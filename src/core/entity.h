@@ -11,6 +11,7 @@
 #include "core/end.h"
 #include "core/mean.h"
 #include "core/metric.h"
+#include "core/turns.h"
 #include "util/map.h"
 
 enum pr_source_id {
@@ -19,9 +20,6 @@ enum pr_source_id {
 #undef SOURCE
     SOURCE_COUNT,
 };
-
-/* COMM_MAX: the kernel keeps 15 bytes, kernel threads show up to 63. */
-#define COMM_MAX 64
 
 enum pr_life {
     LIFE_ALIVE,
@@ -43,44 +41,36 @@ struct pr_entity {
     bool kernel_thread;   /* it has no memory of its own, ever */
     int fd[SOURCE_COUNT]; /* held descriptors, -1 where none */
     bool ignores_children; /* SIGCHLD: the kernel reaps in its place, and keeps no account */
-    int64_t signals_at;    /* boot time of the last look at that, where status is not read anyway */
-    unsigned looks;        /* how often it was read */
+    unsigned looks;        /* how often it was looked at */
     unsigned missing;      /* files that were not there, a bit for each source */
     bool io_denied;        /* its I/O could not be read */
     clockid_t clock;       /* its CPU clock, 0 before it was asked for */
-    int64_t pss_at;        /* boot time of the last PSS reading, 0 for never */
+    int64_t ran, ran_seen; /* its clock now and when its use was read, ns; -1: not known */
+    int64_t refreshed_at, sized_at; /* boot time: all of it was read, its size was */
+    double faults_seen;             /* when its high-water mark was read */
+    bool aged, awaited; /* it has run since all of it was read; it is read in any case */
+    unsigned idle;      /* looks since it has run */
+    struct pr_share share;
     /* The network (net.h): in which search its descriptors were looked at, whether they may be; its
      * network namespace, 0 where that is not known, and when that was looked at. */
     unsigned net_search;
     bool net_denied;
     uint64_t net_space;
     int64_t net_space_at;
-    double value[PROC_METRICS];        /* now; NaN is absent */
-    double previous[PROC_METRICS];     /* counters at the tick before */
-    double reaped[PROC_METRICS];       /* counters taken over from children that it waited for */
-    struct pr_mean mean[PROC_METRICS]; /* for --average */
-    /* --match (match.c): which rule, a bit for each of the first 64 that it has ever been of, when
-     * its names were looked at, under which comm, and the counters that it had before. */
-    int match;
-    uint64_t matched;
-    int64_t named_at;
-    char named_comm[COMM_MAX];
-    double match_since[PROC_METRICS];
+    double value[PROC_METRICS];    /* now; NaN is absent */
+    double previous[PROC_METRICS]; /* counters at the tick before */
+    double reaped[PROC_METRICS];   /* counters taken over from children that it waited for */
+    struct pr_mean *mean;          /* for --average, else NULL */
+    int match;                     /* the rule of --match, -1 for none */
+    struct pr_named *named;        /* where there are rules (match.h), else NULL */
     /* The ledger's: receipts for children that were taken over (ledger.c). */
     double receipts_seen, receipts_old, receipts_new, receipts_window, receipts_early;
     struct pr_entity *heir;
     int vanished_for; /* ticks */
     double told;      /* CPU time by exit records of its threads (source/taskstats.c) */
     struct pr_end end;
-    double claim; /* what it must have left to its heir */
-    bool direct;  /* its heir was its own parent */
-    bool counts;  /* though it has vanished */
-};
-
-/* Who was still running at the end. */
-struct pr_left {
-    pid_t pid;
-    char comm[COMM_MAX];
+    double claim;        /* what it must have left to its heir */
+    bool direct, counts; /* its heir was its own parent; it counts though it has vanished */
 };
 
 struct pr_entities {
@@ -90,8 +80,9 @@ struct pr_entities {
     struct pr_entity **spare;   /* dropped ones, to be used again */
     struct pr_entity **scratch; /* room for all, for whoever has to sort some */
     size_t spare_count, spare_cap;
-    uint64_t started, exited; /* how many have ever been members */
-    struct pr_left largest;   /* who had the most resident memory, and how much, at any sample */
+    bool with_mean, with_names; /* members have these; set before there are any */
+    uint64_t started, exited;   /* how many have ever been members */
+    struct pr_left largest;     /* who had the most resident memory, and how much, at any sample */
     double largest_rss;
 };
 

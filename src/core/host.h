@@ -21,6 +21,7 @@ struct pr_host {
     long page_size, ticks_per_second;
     int64_t boot_wall;       /* wall time of the boot, ns */
     int holding, hold_limit; /* held descriptors, and how many there may be */
+    bool refused, crowded;   /* somebody would have held one more; the same at the tick before */
 };
 
 /* Opens root ("/" or a directory with proc and sys in it). */

@@ -16,6 +16,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/match.h"
+
 #define RECEIPT  METRIC_FAULTS_MINOR
 #define PATIENCE 10 /* readings, however often others take what one waits for */
 
@@ -124,9 +126,9 @@ static void keep_own(struct pr_ledger *l, const struct pr_entity *e)
  * each has its own alone. */
 static void keep_io_apart(const struct pr_entity *e, struct pr_entity *heir)
 {
-    for (int i = 0; i < PROC_METRICS; i++)
+    for (int i = 0; i < PROC_METRICS && heir->named; i++)
         if (pr_metrics[i].needs & READ_IO)
-            heir->match_since[i] += pr_value_known(e->value[i]);
+            heir->named->since[i] += pr_value_known(e->value[i]);
     for (int i = METRIC_IO_READ; i <= METRIC_IO_WCHAR; i++)
         heir->end.io_brought[i - METRIC_IO_READ] += pr_value_known(e->value[i]);
 }
@@ -164,8 +166,11 @@ static void settle_one(struct pr_ledger *l, const struct pr_entities *set, struc
     /* Until the next reading it counts as if it lived, unless its receipt may be among those that
      * others have taken: rather too little for a moment than too much for ever. */
     e->counts = e->claim > (heir ? heir->receipts_window : l->receipts_window);
-    if (!taken && can_come)
+    if (!taken && can_come) {
+        if (heir)
+            heir->awaited = true;
         return;
+    }
     e->life = LIFE_SETTLED;
     if (taken && (heir = io_heir(set, e)))
         keep_io_apart(e, heir);

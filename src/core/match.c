@@ -112,8 +112,8 @@ int pr_matches_find(const struct pr_matches *m, const struct pr_host *host, pid_
 
 static bool is_due(const struct pr_entity *e, int64_t now)
 {
-    return e->looks <= LOOKS_AT_FIRST || now - e->named_at >= NAMES_EVERY ||
-           strcmp(e->named_comm, e->comm) != 0;
+    return e->looks <= LOOKS_AT_FIRST || now - e->named->at >= NAMES_EVERY ||
+           strcmp(e->named->comm, e->comm) != 0;
 }
 
 /* Network bytes are each process's own, whoever waits for it. */
@@ -130,7 +130,7 @@ static void leave(struct pr_matches *m, struct pr_entity *e, const double *value
         return;
     for (int id = 0; id < PROC_METRICS; id++)
         if (is_own(id))
-            m->items[e->match].ended[id] += pr_value_known(value[id]) - e->match_since[id];
+            m->items[e->match].ended[id] += pr_value_known(value[id]) - e->named->since[id];
     e->match = MATCH_NONE;
 }
 
@@ -138,8 +138,8 @@ static void leave(struct pr_matches *m, struct pr_entity *e, const double *value
 static void count_instance(struct pr_match *rule, struct pr_entity *e, int match)
 {
     uint64_t bit = UINT64_C(1) << match;
-    rule->instances += !(e->matched & bit);
-    e->matched |= bit;
+    rule->instances += !(e->named->matched & bit);
+    e->named->matched |= bit;
 }
 
 /* It went by that name for a moment only. */
@@ -148,7 +148,7 @@ static void forget_instance(struct pr_matches *m, struct pr_entity *e)
     if (e->match == MATCH_NONE)
         return;
     m->items[e->match].instances--;
-    e->matched &= ~(UINT64_C(1) << e->match);
+    e->named->matched &= ~(UINT64_C(1) << e->match);
 }
 
 /* `since`: the counters from which on its use is the rule's. */
@@ -157,13 +157,13 @@ static void enter(struct pr_matches *m, struct pr_entity *e, int match, const do
     e->match = match;
     count_instance(&m->items[match], e, match);
     for (int id = 0; id < PROC_METRICS; id++)
-        e->match_since[id] = pr_value_known(since[id]);
+        e->named->since[id] = pr_value_known(since[id]);
 }
 
 void pr_match_return(struct pr_entity *e, const double *value)
 {
-    for (int id = 0; id < PROC_METRICS; id++)
-        e->match_since[id] += pr_value_known(e->value[id]) - pr_value_known(value[id]);
+    for (int id = 0; id < PROC_METRICS && e->named; id++)
+        e->named->since[id] += pr_value_known(e->value[id]) - pr_value_known(value[id]);
 }
 
 static void place(struct pr_matches *m, struct pr_entity *e, const struct pr_tick *t)
@@ -186,8 +186,8 @@ static void place(struct pr_matches *m, struct pr_entity *e, const struct pr_tic
         if (match != MATCH_NONE)
             enter(m, e, match, until);
     }
-    e->named_at = t->now;
-    memcpy(e->named_comm, e->comm, sizeof e->named_comm);
+    e->named->at = t->now;
+    memcpy(e->named->comm, e->comm, sizeof e->named->comm);
 }
 
 /* --- what they use ---------------------------------------------------------------------------- */
@@ -213,7 +213,7 @@ static void count(struct pr_match *rule, const struct pr_entities *set, int inde
             take_largest(rule, e);
         }
         for (int id = 0; id < PROC_METRICS; id++) {
-            value[id] += pr_value_known(e->value[id]) - e->match_since[id];
+            value[id] += pr_value_known(e->value[id]) - e->named->since[id];
             rule->seen[id] |= !isnan(e->value[id]);
         }
     }

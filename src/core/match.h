@@ -20,6 +20,15 @@ struct pr_names {
     int count;
 };
 
+/* What is kept of a member (struct pr_entity): a bit for each rule that it has ever been of, when
+ * its names were looked at, under which comm, and the counters that it had before. */
+struct pr_named {
+    uint64_t matched;
+    int64_t at;
+    char comm[COMM_MAX];
+    double since[PROC_METRICS];
+};
+
 struct pr_match {
     char name[NAME_SIZE];
     regex_t regex;

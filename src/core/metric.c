@@ -52,6 +52,12 @@ bool pr_metric_in_ledger(enum pr_metric_id id)
     return (m->scope & SCOPE_PROC) && m->kind == KIND_COUNTER && m->fold == FOLD_SUM;
 }
 
+bool pr_metric_ages(enum pr_metric_id id)
+{
+    const struct pr_metric *m = &pr_metrics[id];
+    return m->kind == KIND_GAUGE && (m->needs & (READ_STATUS | READ_FD));
+}
+
 bool pr_metric_is_derived(enum pr_metric_id id)
 {
     enum pr_kind kind = pr_metrics[id].kind;
@@ -95,6 +101,8 @@ const char *pr_mark_name(enum pr_mark mark)
                                         [MARK_FROM_RSS] = "from RSS",
                                         [MARK_CPU_SHARE] = "by share of CPU time",
                                         [MARK_WITH_REAPED] = "with children it has waited for",
-                                        [MARK_FEW_SAMPLES] = "known in few samples"};
+                                        [MARK_FEW_SAMPLES] = "known in few samples",
+                                        [MARK_AGED] = "up to 5 s old",
+                                        [MARK_ESTIMATED] = "last reading and change of RSS"};
     return names[mark];
 }

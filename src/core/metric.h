@@ -60,6 +60,8 @@ enum pr_mark {
     MARK_CPU_SHARE,
     MARK_WITH_REAPED,
     MARK_FEW_SAMPLES,
+    MARK_AGED,
+    MARK_ESTIMATED,
 };
 
 struct pr_metric {
@@ -89,6 +91,8 @@ enum pr_metric_id pr_metric_find(const char *key);
 void pr_metric_column(struct pr_buf *out, const struct pr_metric *m);
 /* True for counters whose job total is the ledger's business. */
 bool pr_metric_in_ledger(enum pr_metric_id id);
+/* True for gauges that are not read at each tick. */
+bool pr_metric_ages(enum pr_metric_id id);
 /* True for what is derived from other values rather than read. */
 bool pr_metric_is_derived(enum pr_metric_id id);
 const char *pr_metric_kind_name(enum pr_kind kind);

@@ -10,6 +10,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "core/limits.h"
 #include "core/net.h"
 #include "core/self.h"
 #include "core/space.h"
@@ -49,6 +50,8 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     if (!s->text)
         return pr_error(err, ENOMEM, "out of memory");
     int r = pr_matches_init(&s->matches, &config->match, err);
+    s->set.with_mean = config->average > 1;
+    s->set.with_names = s->matches.count > 0;
     return r < 0 ? r : pr_host_open(&s->host, config->root, err);
 }
 

@@ -8,7 +8,6 @@
 #include "core/energy.h"
 #include "core/event.h"
 #include "core/ledger.h"
-#include "core/limits.h"
 #include "core/machine.h"
 #include "core/match.h"
 #include "core/oom.h"
@@ -67,7 +66,7 @@ struct pr_session {
 
     /* ns of CPU that readings which can wait may still use, and those of the machine. */
     int64_t allowance, machine_allowance, patient_cost; /* the last: of those that can wait */
-    size_t turn;                                        /* whose turn it is with those */
+    struct pr_turns turns;
 
     char reason[METRIC_COUNT][96];         /* why a metric is absent; the first one stays */
     unsigned long io_unreadable, departed; /* members whose I/O could not be read; that left */

@@ -35,7 +35,10 @@ ssize_t pr_source_text(const struct pr_tick *t, struct pr_entity *e, enum pr_sou
         fd = open_file(t->host, e->pid, pr_sources[id]->file);
         if (fd < 0)
             return fd;
-        if (t->host->held && t->host->holding < t->host->hold_limit) {
+        bool keep = t->host->held && !pr_sources[id]->seldom && !pr_sources[id]->can_wait;
+        bool room = t->host->holding < t->host->hold_limit;
+        t->host->refused |= keep && !room;
+        if (keep && room) {
             t->host->holding++;
             e->fd[id] = fd;
         }

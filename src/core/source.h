@@ -18,7 +18,8 @@ struct pr_source {
     const char *name;
     enum pr_read gives;
     const char *file; /* below /proc/PID; NULL where `read` does it all */
-    bool can_wait;    /* expensive: read in turn, as far as the budget goes */
+    bool can_wait;    /* expensive: read as far as the budget goes */
+    bool seldom;      /* not read at each tick, and so not held either */
     /* Takes the text of the file into e->value; false where it is not understood. */
     bool (*parse)(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len);
     /* Instead of file and parse: fills e->value. 0 or -errno. */

@@ -7,6 +7,10 @@
 void pr_tick_meet(struct pr_session *s, int64_t now);
 /* Finds new members and reads all. */
 void pr_tick_read(struct pr_session *s, int64_t now);
+/* One source of one member; where it fails its values are absent and the reason is kept. */
+void pr_tick_source(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e, int id);
+/* PSS, as far as the budget goes. */
+void pr_tick_shares(struct pr_session *s, const struct pr_tick *t);
 /* Settles the ledger and fills s->now.value and s->now.mark. dt: seconds since the sample before,
  * NaN where rates make no sense. `last`: nothing will be read any more. */
 void pr_tick_job(struct pr_session *s, double dt, bool last);

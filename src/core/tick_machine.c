@@ -6,16 +6,19 @@
 #include "util/clock.h"
 
 #define MACHINE_LEAST (NS_PER_S / 10) /* between two readings: the kernel's ticks are coarse */
-#define MACHINE_MOST  NS_PER_S        /* however little budget there is: it costs 0.1 ms */
+#define BESIDE_LEAST                                                                               \
+    (NS_PER_S / 2)            /* where it is not what is recorded: it costs more than a job        \
+                               */
+#define MACHINE_MOST NS_PER_S /* however little budget there is: it costs 0.1 ms */
 
 static bool is_due(const struct pr_session *s, int64_t now)
 {
     int64_t since = now - s->machine.read_at;
+    int64_t least = s->config->machine ? MACHINE_LEAST : BESIDE_LEAST;
     if (s->now.first || s->now.last || !s->machine.read_at)
         return true;
     /* What comes at the interval may come a little early. */
-    return since >= MACHINE_LEAST * 9 / 10 &&
-           (s->machine_allowance >= 0 || since >= MACHINE_MOST * 9 / 10);
+    return since >= least * 9 / 10 && (s->machine_allowance >= 0 || since >= MACHINE_MOST * 9 / 10);
 }
 
 static void copy_devices(struct pr_session *s)

@@ -12,24 +12,31 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/machine.h"
 #include "source/net_owner.h"
 #include "source/net_space.h"
 #include "util/clock.h"
+#include "util/scan.h"
 
 #define DUMP_LEAST (NS_PER_S / 10 * 9 / 10) /* ten times a second; the timer may be early */
 #define DUMP_MOST  NS_PER_S
-#define SPARING    200  /* without budget it takes one part in so many of the time */
-#define IDLE       1000 /* while the job has no socket: one part in so many */
-#define LAST_WORDS 5    /* ms: the kernel tells of closing a little later */
+#define IDLE_MOST  (10 * NS_PER_S) /* however little there is to see */
+#define SPARING    200             /* without budget it takes one part in so many of the time */
+#define IDLE       1000            /* while the job has no socket: one part in so many */
+#define LAST_WORDS 5               /* ms: the kernel tells of closing a little later */
 
 struct pr_net {
     int dumps, events; /* netlink sockets, or -1 */
+    int counts[2];     /* held: how many TCP sockets there are, by family; -1 for none */
+    uint64_t count;    /* that, at the last dump */
+    bool closed;       /* some, since then */
     bool by_family;    /* the kernel does not give both at once */
     struct pr_net_table table;
     struct pr_net_search search;
     struct pr_net_spaces spaces;
     unsigned dump;           /* which one was the last */
     int64_t dumped_at, cost; /* when, and how much CPU it took, ns */
+    int64_t spaced_at;       /* when namespaces were looked at */
     bool lost_events;        /* since the last dump */
     bool short_of;
     char reason[96];
@@ -95,7 +102,7 @@ static void hear(struct pr_net *n, struct pr_entities *set)
     for (;;) {
         ssize_t got = n->events < 0 ? 0 : recv(n->events, n->room, sizeof n->room, MSG_DONTWAIT);
         if (got < 0 && errno == ENOBUFS) {
-            n->lost_events = n->short_of = true;
+            n->lost_events = n->short_of = n->closed = true;
             continue;
         }
         if (got <= 0)
@@ -104,8 +111,10 @@ static void hear(struct pr_net *n, struct pr_entities *set)
         size_t len = (size_t)got;
         enum pr_diag_kind kind;
         while ((kind = pr_diag_next(&text, &len, 0, &s, &error)) != DIAG_END)
-            if (kind == DIAG_SOCKET)
+            if (kind == DIAG_SOCKET) {
+                n->closed = true;
                 pr_net_table_gone(&n->table, set, &s);
+            }
     }
 }
 
@@ -120,31 +129,48 @@ static bool has_sockets(const struct pr_net *n)
     return false;
 }
 
-/* The kernel walks its whole table of sockets for a dump, though there be none: a job that does not
- * use the network should not pay for it ten times a second. */
-static bool is_due(const struct pr_net *n, int64_t now, bool may_spend, bool last)
+/* How many TCP sockets there are; 0 where that is not told. */
+static uint64_t count_sockets(struct pr_net *n, const struct pr_tick *t)
 {
-    int64_t since = now - n->dumped_at;
-    if (last || n->lost_events || since >= DUMP_MOST)
+    static const char *const files[2] = {"net/sockstat", "net/sockstat6"};
+    static const struct pr_scan_row rows[2] = {{"TCP: inuse", 0, 1}, {"TCP6: inuse", 0, 1}};
+    double count = 0, found;
+    for (int i = 0; i < 2; i++) {
+        ssize_t got = pr_machine_text(t, &n->counts[i], t->host->proc, files[i], false);
+        if (got > 0 && pr_scan_keyed(t->text, (size_t)got, &rows[i], 1, &found))
+            count += found + 1;
+    }
+    return (uint64_t)count;
+}
+
+/* The kernel walks its whole table of sockets for a dump, though there be none: a job that does not
+ * use the network should not pay for it ten times a second. Where it has no socket, none was closed
+ * and there are as many as before, there is nothing new to see. */
+static bool is_due(struct pr_net *n, const struct pr_tick *t, bool may_spend, bool last)
+{
+    int64_t since = t->now - n->dumped_at;
+    bool idle = !has_sockets(n);
+    if (last || n->lost_events || since >= (idle ? IDLE_MOST : DUMP_MOST))
         return true;
-    int sparing = !has_sockets(n) ? IDLE : may_spend ? 0 : SPARING;
-    return since >= DUMP_LEAST && since >= sparing * n->cost;
+    if (since < DUMP_LEAST || since < (idle ? IDLE : may_spend ? 0 : SPARING) * n->cost)
+        return false;
+    return !idle || n->closed || n->events < 0 || !n->count || count_sockets(n, t) != n->count;
 }
 
 static void look(struct pr_net *n, struct pr_entities *set, const struct pr_tick *t, bool may_spend)
 {
     int64_t began = pr_clock_thread_cpu();
+    n->count = count_sockets(n, t); /* before: who comes in between makes it differ */
     if (take_dump(n, set) < 0) {
         n->short_of = true;
         return;
     }
     n->dumped_at = t->now;
+    n->closed = false;
     n->cost = pr_clock_thread_cpu() - began;
     if (n->lost_events || n->events < 0)
         pr_net_table_sweep(&n->table, set, n->dump);
     n->lost_events = false;
-    pr_net_spaces_read(&n->spaces, set, t);
-    n->table.nobody_here = n->spaces.apart;
     pr_net_search(&n->search, &n->table, set, t, may_spend);
     n->short_of |= n->search.blind;
 }
@@ -170,7 +196,12 @@ void pr_net_read(struct pr_net *n, struct pr_entities *set, const struct pr_tick
     if (last)
         n->search.cost = 0; /* it cannot wait for its time */
     hear(n, set);
-    if (is_due(n, t->now, may_spend, last))
+    if (last || t->now - n->spaced_at >= DUMP_LEAST) {
+        n->spaced_at = t->now;
+        pr_net_spaces_read(&n->spaces, set, t);
+        n->table.nobody_here = n->spaces.apart;
+    }
+    if (is_due(n, t, may_spend, last))
         look(n, set, t, may_spend);
     begin_members(n, set);
 }
@@ -202,6 +233,11 @@ static void close_both(struct pr_net *n)
     if (n->events >= 0)
         close(n->events);
     n->dumps = n->events = -1;
+    for (int i = 0; i < 2; i++) {
+        if (n->counts[i] >= 0)
+            close(n->counts[i]);
+        n->counts[i] = -1;
+    }
 }
 
 static int give_up(struct pr_net *n, int code, const char *what)
@@ -234,7 +270,7 @@ int pr_net_open(struct pr_net **ret, const struct pr_host *host)
     struct pr_net *n = *ret = calloc(1, sizeof *n);
     if (!n)
         return -ENOMEM;
-    n->dumps = n->events = -1;
+    n->dumps = n->events = n->counts[0] = n->counts[1] = -1;
     return open_it(n, host);
 }
 

@@ -12,10 +12,6 @@
 #include "util/clock.h"
 #include "util/fs.h"
 
-#define LOOK_YOUNG 20               /* readings: `ip netns exec` and its like move soon if at all */
-#define LOOK_LEAST NS_PER_S         /* between two looks at others */
-#define LOOK_EACH  (NS_PER_S / 100) /* later for each member: many cost much */
-
 static uint64_t space_of(const struct pr_host *host, const char *who)
 {
     char path[40];
@@ -78,17 +74,17 @@ static void inhabit(struct pr_net_spaces *s, const struct pr_entity *e, const st
     s->items[s->count++] = (struct pr_net_space){e->net_space, fd, true, {NAN, NAN}};
 }
 
-/* Where everybody is. */
+/* Where everybody is. It is looked at when all else of a process is: often where it is new, since
+ * `ip netns exec` and its like move soon if at all. */
 static void look_around(struct pr_net_spaces *s, struct pr_entities *set, const struct pr_tick *t)
 {
-    int64_t every = LOOK_LEAST + (int64_t)set->count * LOOK_EACH;
     size_t here = 0, there = 0;
     for (size_t k = 0; k < set->count; k++) {
         struct pr_entity *e = set->items[k];
         char who[16];
         if (!pr_entity_is_here(e))
             continue;
-        if (e->looks < LOOK_YOUNG || t->now - e->net_space_at >= every) {
+        if (!e->net_space_at || e->refreshed_at > e->net_space_at) {
             snprintf(who, sizeof who, "%d", (int)e->pid);
             e->net_space = space_of(t->host, who);
             e->net_space_at = t->now;

@@ -47,4 +47,5 @@ static int read_fd(const struct pr_tick *t, struct pr_entity *e)
                             : by_entries(t, path, &e->value[METRIC_FDS]);
 }
 
-const struct pr_source pr_source_pid_fd = {.name = "fd", .gives = READ_FD, .read = read_fd};
+const struct pr_source pr_source_pid_fd = {
+    .name = "fd", .gives = READ_FD, .seldom = true, .read = read_fd};

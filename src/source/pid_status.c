@@ -29,13 +29,14 @@ static bool ignores_children(const char *text, size_t len)
 static bool parse(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
 {
     (void)t;
+    e->faults_seen = e->value[METRIC_FAULTS_MINOR] + e->value[METRIC_FAULTS_MAJOR];
     e->ignores_children |= ignores_children(text, len);
     double swap = e->value[METRIC_MEM_SWAP];
     bool good = pr_scan_keyed(text, len, rows, sizeof rows / sizeof *rows, e->value);
-    if (e->pss_at) /* smaps_rollup has the better figure: it knows of swapped shared memory */
+    if (e->share.at) /* smaps_rollup has the better figure: it knows of swapped shared memory */
         e->value[METRIC_MEM_SWAP] = swap;
     return good;
 }
 
 const struct pr_source pr_source_pid_status = {
-    .name = "status", .gives = READ_STATUS, .file = "status", .parse = parse};
+    .name = "status", .gives = READ_STATUS, .file = "status", .seldom = true, .parse = parse};

@@ -25,7 +25,7 @@ static int match_update(struct pr_target *target, const struct pr_tick *t, struc
 {
     struct match *m = (struct match *)target;
     for (size_t i = 0; i < set->count; i++)
-        set->items[i]->left = set->items[i]->match == MATCH_NONE && set->items[i]->named_at;
+        set->items[i]->left = set->items[i]->match == MATCH_NONE && set->items[i]->named->at;
     return pr_listing_update(&m->listing, target, t, set, wants);
 }
 

@@ -52,7 +52,7 @@ static void test_sum_and_max(void **state)
     assert_exactly(job[METRIC_THREADS], 4);
     assert_absent(job[METRIC_FDS]); /* nobody's was read: absent, not 0 */
     for (int i = 0; i < METRIC_COUNT; i++)
-        assert_int_equal(marks[i], MARK_NONE);
+        assert_int_equal(marks[i], i == METRIC_MEM_PSS ? MARK_ESTIMATED : MARK_NONE);
 }
 
 static void test_counters_are_the_ledgers(void **state)
@@ -123,7 +123,25 @@ static void test_borrowed_memory_counts_once(void **state)
     assert_exactly(job[METRIC_MEM_RSS], 100);
     assert_exactly(job[METRIC_MEM_PSS], 50);
     assert_exactly(job[METRIC_THREADS], 4);
-    assert_int_equal(marks[METRIC_MEM_PSS], MARK_NONE);
+    assert_int_equal(marks[METRIC_MEM_PSS], MARK_ESTIMATED);
+}
+
+/* What is not of now is said to be so: what was not read again of somebody who has run. */
+static void test_aged_values_are_marked(void **state)
+{
+    (void)state;
+    struct pr_entity *fresh = member(1, 100, NAN), *aged = member(2, 100, NAN);
+    fresh->value[METRIC_FDS] = aged->value[METRIC_FDS] = 5;
+    fresh->value[METRIC_MEM_SWAP] = aged->value[METRIC_MEM_SWAP] = 7;
+    pr_fold(&set, job, marks);
+    assert_int_equal(marks[METRIC_FDS], MARK_NONE);
+    aged->aged = true;
+    pr_fold(&set, job, marks);
+    assert_exactly(job[METRIC_FDS], 10);
+    assert_int_equal(marks[METRIC_FDS], MARK_AGED);
+    assert_int_equal(marks[METRIC_MEM_SWAP], MARK_AGED);
+    assert_int_equal(marks[METRIC_MEM_RSS], MARK_NONE);
+    assert_int_equal(marks[METRIC_THREADS], MARK_NONE);
 }
 
 /* Where PSS is given, its age is too. */
@@ -239,6 +257,7 @@ int main(void)
         TEST(test_a_missing_member_makes_a_lower_bound),
         TEST(test_pss_of_a_small_part_is_none),
         TEST(test_borrowed_memory_counts_once),
+        TEST(test_aged_values_are_marked),
         TEST(test_borrowed_memory_does_not_hide_the_age),
         TEST(test_rates_and_ratios),
         TEST(test_ratio_from_rss_is_said),

@@ -90,7 +90,7 @@ static void test_dropped_ones_are_used_again(void **state)
     e->value[METRIC_CPU_TIME] = 7;
     e->reaped[METRIC_CPU_TIME] = 7;
     e->receipts_new = 3;
-    e->pss_at = 1;
+    e->share.at = 1;
     e->life = LIFE_SETTLED;
     pr_entities_sweep(&set);
     struct pr_entity *again = pr_entities_add(&set, 11, 600);
@@ -98,7 +98,7 @@ static void test_dropped_ones_are_used_again(void **state)
     assert_absent(again->value[METRIC_CPU_TIME]);
     assert_exactly(again->reaped[METRIC_CPU_TIME], 0);
     assert_exactly(again->receipts_new, 0);
-    assert_int_equal(again->pss_at, 0);
+    assert_int_equal(again->share.at, 0);
     assert_null(again->heir);
     pr_entities_done(&set);
 }

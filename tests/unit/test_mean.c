@@ -101,7 +101,7 @@ static void test_average_of_members(void **state)
 {
     (void)state;
     struct pr_average a = {0};
-    struct pr_entities set = {0};
+    struct pr_entities set = {.with_mean = true};
     struct pr_entity *old = pr_entities_add(&set, 1, 1), *new = NULL;
     struct proctor_snapshot s = sample_of(0, 0);
     old->value[METRIC_MEM_RSS] = 10;

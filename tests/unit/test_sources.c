@@ -208,7 +208,7 @@ static void test_nonsense_is_no_reading(void **state)
         assert_int_equal(read_one(files[i].id), -EIO);
     }
     assert_absent(e->value[METRIC_MEM_PSS]);
-    assert_int_equal(e->pss_at, 0);
+    assert_int_equal(e->share.at, 0);
 }
 
 /* --- the others ------------------------------------------------------------------------------- */
@@ -271,7 +271,7 @@ static void test_smaps(void **state)
     assert_int_equal(read_one(SOURCE_pid_smaps), 0);
     assert_exactly(e->value[METRIC_MEM_PSS], 123 * 1024); /* not Pss_Dirty */
     assert_exactly(e->value[METRIC_MEM_USS], 100 * 1024); /* clean and dirty together */
-    assert_int_equal(e->pss_at, 5000);
+    assert_int_equal(e->share.at, 5000);
     assert_int_equal(read_one(SOURCE_pid_smaps), 0);
     assert_exactly(e->value[METRIC_MEM_USS], 100 * 1024); /* not once more */
 }
@@ -296,7 +296,7 @@ static void test_smaps_that_cannot_be_read_is_absent(void **state)
     assert_int_equal(read_one(SOURCE_pid_smaps), -ENOENT);
     assert_absent(e->value[METRIC_MEM_PSS]);
     assert_absent(e->value[METRIC_MEM_USS]);
-    assert_int_equal(e->pss_at, 0);
+    assert_int_equal(e->share.at, 0);
 }
 
 static void test_fds(void **state)

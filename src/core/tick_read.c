@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the members. A process that has not run since it was read last is as it was: its CPU
+ * clock says so in a third of a microsecond, and its times, faults, I/O and descriptors are not
+ * read again. What others can do to it, as the kernel does when it takes pages away, is looked at
+ * once a second. Of those that run, times, faults, I/O and size are read at each tick, and the rest
+ * in turn; a small job has its turn at each tick. What may have changed since it was read is
+ * `aged`.
+ *
+ * The clock is up to one of the kernel's ticks behind for a thread that is on a CPU. So whoever was
+ * running is read whatever it says, and so is whoever should have waited for a child. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/net.h"
+#include "core/tick.h"
+#include "util/clock.h"
+
+#define TURN_TIME  (4 * NS_PER_S) /* in which each has its turn */
+#define TURN_LEAST 4              /* turns at a tick */
+#define AGE_MOST   (5 * NS_PER_S) /* said in the name of MARK_AGED */
+#define SIZE_TIME  NS_PER_S       /* in which the size of one that does not run is looked at */
+#define LOOKS_YOUNG                                                                                \
+    32               /* who is new changes most: at its first looks, further and further apart     \
+                      */
+#define IDLE_LONG 16 /* looks without having run: it gives its descriptors to others */
+#define HUGE_PAGE (2 << 20) /* the most that one fault brings */
+
+/* How much of a process is read. */
+enum depth { DEPTH_NONE, DEPTH_SIZE, DEPTH_USE, DEPTH_ALL };
+
+/* --- a source --------------------------------------------------------------------------------- */
+
+/* One reason for all that a failed reading would have given. */
+static void give_reason(struct pr_session *s, const struct pr_source *source,
+                        const struct pr_entity *e, int code)
+{
+    const char *why = code == -EIO ? "it is not understood" : strerror(-code);
+    for (int id = 0; id < METRIC_COUNT; id++)
+        if ((pr_metrics[id].needs & source->gives) && !s->reason[id][0])
+            snprintf(s->reason[id], sizeof s->reason[id], "%s of process %d (%.15s): %s",
+                     source->name, (int)e->pid, e->comm, why);
+}
+
+/* The kernel shows its own threads among the processes. */
+static void explain_kernel_thread(struct pr_session *s, const struct pr_entity *e)
+{
+    for (int id = 0; id < PROC_METRICS; id++)
+        if ((pr_metrics[id].needs & (READ_STATM | READ_STATUS | READ_SMAPS)) && !s->reason[id][0])
+            snprintf(s->reason[id], sizeof s->reason[id],
+                     "process %d (%.15s) is a kernel thread: it has no memory of its own",
+                     (int)e->pid, e->comm);
+}
+
+/* What depends on this reading is not known now. */
+static void blank_reading(struct pr_entity *e, enum pr_read gives)
+{
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (pr_metrics[id].needs == (unsigned)gives && pr_metrics[id].kind != KIND_COUNTER)
+            e->value[id] = NAN;
+}
+
+void pr_tick_source(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e, int id)
+{
+    int r = pr_source_read(t, e, (enum pr_source_id)id);
+    if (r == 0 || r == -ESRCH)
+        return;
+    /* Once, the process may just have ended. */
+    bool again = e->missing >> id & 1;
+    e->missing |= r == -ENOENT ? 1u << id : 0;
+    if (r == -ENOENT && !again)
+        return;
+    if (id == SOURCE_pid_io && !e->io_denied)
+        s->io_unreadable++;
+    e->io_denied |= id == SOURCE_pid_io;
+    blank_reading(e, pr_sources[id]->gives);
+    give_reason(s, pr_sources[id], e, r);
+}
+
+/* Between vfork and exec a child borrows its parent's memory: it must not count twice. Once it has
+ * its own it never borrows again. */
+static bool borrows_memory(const struct pr_session *s, struct pr_entity *e)
+{
+    const struct pr_entity *parent = e->own_mm ? NULL : pr_entities_find(&s->set, e->ppid);
+    if (!parent || s->host.foreign || isnan(e->value[METRIC_MEM_VMS]) ||
+        parent->value[METRIC_MEM_VMS] != e->value[METRIC_MEM_VMS])
+        return false;
+    e->own_mm = syscall(SYS_kcmp, e->pid, e->ppid, KCMP_VM, 0, 0) != 0;
+    return !e->own_mm;
+}
+
+/* Who it is, and its I/O just before: a child that is waited for in between must not be in the I/O
+ * of its parent and still wait for a receipt. What was read of another process does not stay. */
+static int read_identity(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    double before[PROC_METRICS];
+    memcpy(before, e->value, sizeof before);
+    if (s->select.reads & READ_IO)
+        pr_tick_source(s, t, e, SOURCE_pid_io);
+    int r = pr_source_read(t, e, SOURCE_pid_stat);
+    if (r < 0)
+        memcpy(e->value, before, sizeof before);
+    if (r == -ESRCH || r == -ENOENT) {
+        pr_source_release(t->host, e);
+        pr_entities_vanish(&s->set, e);
+    } else if (r < 0) { /* it may well live, and we are out of descriptors */
+        give_reason(s, pr_sources[SOURCE_pid_stat], e, r);
+    }
+    return r;
+}
+
+/* There are no gauges of the dead, nor any once the job has ended; high-water marks of those who
+ * are left are still wanted. */
+static void blank_gauges(struct pr_entity *e)
+{
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (pr_metrics[id].kind != KIND_COUNTER &&
+            (pr_metrics[id].kind != KIND_HIGH_WATER || pr_entity_is_dead(e)))
+            e->value[id] = NAN;
+}
+
+/* --- how much is read ------------------------------------------------------------------------- */
+
+/* Its parent has ended: it has another one now. */
+static bool is_orphaned(const struct pr_session *s, const struct pr_entity *e)
+{
+    const struct pr_entity *parent = s->turns.lost ? pr_entities_find_any(&s->set, e->ppid) : NULL;
+    return parent && parent->life != LIFE_ALIVE;
+}
+
+/* Since its use was read. A clock belongs to a pid: where another process has that by now it shows
+ * another time, and reading answers that the one we knew is gone. */
+static bool has_run(const struct pr_session *s, const struct pr_entity *e)
+{
+    return e->ran < 0 || e->ran != e->ran_seen || e->state == 'R' || e->awaited ||
+           (s->inside && e->pid == getpid()) || is_orphaned(s, e);
+}
+
+static bool has_turn(const struct pr_session *s, size_t k)
+{
+    size_t n = s->set.count;
+    return (k + n - s->turns.from % n) % n < s->turns.count;
+}
+
+static bool is_power_of_two(unsigned n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+/* k: its place in the set. */
+static enum depth depth_of(const struct pr_session *s, const struct pr_tick *t,
+                           const struct pr_entity *e, size_t k)
+{
+    int64_t age = t->now - e->refreshed_at;
+    if (!t->host->held || s->now.last || s->config->peaks || !e->looks || age >= AGE_MOST)
+        return DEPTH_ALL;
+    bool ran = has_run(s, e), young = e->looks < LOOKS_YOUNG && is_power_of_two(e->looks);
+    if ((ran && young) || (has_turn(s, k) && (ran || e->aged || age >= TURN_TIME / 2)))
+        return DEPTH_ALL;
+    if (ran)
+        return DEPTH_USE;
+    bool due = ((unsigned long)e->pid + s->taken) % s->turns.sizes == 0;
+    return (due || t->now - e->sized_at >= 2 * SIZE_TIME) && !pr_entity_is_dead(e) ? DEPTH_SIZE
+                                                                                   : DEPTH_NONE;
+}
+
+/* A new high-water mark takes faults. As many as could not raise the size by a hundredth do not
+ * count. */
+static bool may_have_a_new_mark(const struct pr_entity *e)
+{
+    double faults = e->value[METRIC_FAULTS_MINOR] + e->value[METRIC_FAULTS_MAJOR];
+    return !((faults - e->faults_seen) * HUGE_PAGE < e->value[METRIC_MEM_RSS] / 100);
+}
+
+static bool is_wanted(const struct pr_session *s, const struct pr_entity *e, int id,
+                      enum depth depth)
+{
+    const struct pr_source *source = pr_sources[id];
+    bool apart = id == SOURCE_pid_stat || id == SOURCE_pid_io || id == SOURCE_pid_clock;
+    /* Does it ignore its children? That has to be known whatever is selected. */
+    bool signals = id == SOURCE_pid_status && depth == DEPTH_ALL;
+    if (apart || source->can_wait || pr_entity_is_dead(e) ||
+        !(signals || s->select.reads & source->gives))
+        return false;
+    if (s->gone)
+        return id == SOURCE_pid_status;
+    return !source->seldom || depth == DEPTH_ALL ||
+           (id == SOURCE_pid_status && may_have_a_new_mark(e));
+}
+
+/* --- a member --------------------------------------------------------------------------------- */
+
+/* The clock is finer than stat, and was read a moment before. */
+static void take_clock(const struct pr_session *s, struct pr_entity *e)
+{
+    double seconds = pr_seconds(e->ran);
+    if (e->ran >= 0 && (s->select.reads & READ_CLOCK) && seconds >= e->value[METRIC_CPU_TIME])
+        e->value[METRIC_CPU_TIME] = seconds;
+}
+
+static void read_files(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
+                       enum depth depth)
+{
+    for (int id = 0; id < SOURCE_COUNT; id++)
+        if (is_wanted(s, e, id, depth))
+            pr_tick_source(s, t, e, id);
+    e->aged = depth != DEPTH_ALL;
+    e->sized_at = t->now;
+    if (depth == DEPTH_ALL)
+        e->refreshed_at = t->now;
+}
+
+/* It has not run. */
+static void let_rest(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
+                     enum depth depth)
+{
+    e->idle += e->idle < IDLE_LONG;
+    if (depth == DEPTH_SIZE && (s->select.reads & READ_STATM)) {
+        pr_tick_source(s, t, e, SOURCE_pid_statm);
+        e->sized_at = t->now;
+    }
+    if (s->host.crowded && e->idle == IDLE_LONG)
+        pr_source_release(&s->host, e);
+}
+
+static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
+                        size_t k)
+{
+    pr_source_read(t, e, SOURCE_pid_clock);
+    enum depth depth = depth_of(s, t, e, k);
+    if (depth < DEPTH_USE) {
+        e->looks++;
+        let_rest(s, t, e, depth);
+        return;
+    }
+    e->idle = 0;
+    if (read_identity(s, t, e) < 0)
+        return;
+    e->looks++;
+    e->ran_seen = e->ran;
+    e->awaited = false;
+    take_clock(s, e);
+    read_files(s, t, e, depth);
+    if (s->gone || pr_entity_is_dead(e))
+        blank_gauges(e);
+    e->no_mm = borrows_memory(s, e);
+    s->children_ignored |= e->ignores_children;
+    if (e->kernel_thread && s->set.count == 1)
+        explain_kernel_thread(s, e);
+}
+
+/* It is not of the job: what counts is what it had used when it left. Its files still say whether
+ * it lives, and whether it has come back. */
+static void read_left(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    double value[PROC_METRICS], reaped[PROC_METRICS];
+    memcpy(value, e->value, sizeof value);
+    memcpy(reaped, e->reaped, sizeof reaped);
+    int r = pr_source_read(t, e, SOURCE_pid_stat);
+    memcpy(e->value, value, sizeof value);
+    memcpy(e->reaped, reaped, sizeof reaped);
+    if (r == -ESRCH || r == -ENOENT) {
+        pr_source_release(t->host, e);
+        pr_entities_vanish(&s->set, e);
+        return;
+    }
+    s->departed += !e->away && !pr_entity_is_dead(e); /* a zombie is in no group any more */
+    e->away = true;
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (pr_metrics[id].kind != KIND_COUNTER)
+            e->value[id] = NAN;
+}
+
+static void read_returned(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
+                          size_t k)
+{
+    double value[PROC_METRICS], reaped[PROC_METRICS];
+    memcpy(value, e->value, sizeof value);
+    memcpy(reaped, e->reaped, sizeof reaped);
+    e->awaited = true; /* whatever it did, it is not where it was */
+    read_member(s, t, e, k);
+    if (e->life == LIFE_ALIVE) {
+        pr_ledger_return(&s->ledger, e, value, reaped);
+        pr_match_return(e, value);
+    }
+    e->away = false;
+}
+
+static void read_one(struct pr_session *s, const struct pr_tick *t, size_t k)
+{
+    struct pr_entity *e = s->set.items[k];
+    if (e->life == LIFE_ALIVE && e->left)
+        read_left(s, t, e);
+    else if (e->life == LIFE_ALIVE && e->away)
+        read_returned(s, t, e, k);
+    else if (e->life == LIFE_ALIVE)
+        read_member(s, t, e, k);
+    s->turns.lost |= e->life != LIFE_ALIVE; /* parents come before their children */
+}
+
+/* Turns go round: so many at a tick that all have had one in time. */
+static void give_turns(struct pr_session *s)
+{
+    struct pr_turns *turns = &s->turns;
+    size_t count = s->set.count;
+    double share = pr_seconds(s->now.interval) / pr_seconds(TURN_TIME);
+    turns->from = count ? (turns->from + turns->count) % count : 0;
+    turns->count = (size_t)fmin((double)count, TURN_LEAST + ceil((double)count * share));
+    turns->sizes = s->step < SIZE_TIME ? (unsigned long)(SIZE_TIME / s->step) : 1;
+    turns->lost = false;
+    s->host.crowded = s->host.refused;
+    s->host.refused = false;
+}
+
+/* Not below 0; what is absent stays absent. */
+static void take_off(double *v, double by)
+{
+    *v = *v < by ? 0 : *v - by;
+}
+
+/* Inside a process of the job: our own thread, descriptors and CPU time are not the job's. */
+static void take_ourselves_out(struct pr_session *s)
+{
+    struct pr_entity *e = s->inside ? pr_entities_find(&s->set, getpid()) : NULL;
+    if (!e)
+        return;
+    int64_t cpu = s->own_cpu + pr_clock_thread_cpu() - s->own_cpu_began;
+    if (s->queue)
+        cpu += pr_queue_cpu(s->queue);
+    double seconds = pr_seconds(cpu);
+    take_off(&e->value[METRIC_THREADS], s->own_threads);
+    take_off(&e->value[METRIC_FDS], s->own_fds + s->host.holding);
+    take_off(&e->value[METRIC_CPU_TIME], seconds);
+    take_off(&e->value[METRIC_CPU_SYSTEM], seconds); /* nearly all that we do is in the kernel */
+}
+
+static void join_new(struct pr_session *s)
+{
+    for (size_t k = 0; k < s->set.count; k++) {
+        struct pr_entity *e = s->set.items[k];
+        if (!e->first || e->life != LIFE_ALIVE || isnan(e->value[METRIC_FAULTS_MINOR]))
+            continue;
+        pr_ledger_join(&s->ledger, e);
+        e->first = false;
+    }
+}
+
+static void discover(struct pr_session *s, const struct pr_tick *t)
+{
+    int r = s->target->ops->update(s->target, t, &s->set);
+    if (r == 0 || s->discovery_said)
+        return;
+    s->discovery_said = true;
+    pr_event_problem(&s->events, pr_session_elapsed(s, t->now), "cannot look for new processes: %s",
+                     strerror(-r));
+}
+
+void pr_tick_meet(struct pr_session *s, int64_t now)
+{
+    struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
+    discover(s, &t);
+    for (size_t k = 0; k < s->set.count; k++)
+        pr_source_read(&t, s->set.items[k], SOURCE_pid_stat);
+}
+
+/* --peaks interval: from here on the kernel's mark counts anew. Never in a captured tree. */
+static void reset_mark(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    char path[32];
+    if (!pr_entity_is_here(e) || e->kernel_thread || e->no_mm)
+        return;
+    snprintf(path, sizeof path, "%d/clear_refs", (int)e->pid);
+    int fd = openat(t->host->proc, path, O_WRONLY | O_CLOEXEC);
+    bool done = fd >= 0 && write(fd, "5", 1) == 1;
+    int code = errno;
+    if (fd >= 0)
+        close(fd);
+    if (done || code == ESRCH || code == ENOENT || s->peaks_said)
+        return;
+    s->peaks_said = true;
+    pr_event_problem(&s->events, pr_session_elapsed(s, t->now),
+                     "--peaks: the mark of process %d (%.15s) cannot be reset: %s", (int)e->pid,
+                     e->comm, strerror(code));
+}
+
+static void reset_marks(struct pr_session *s, const struct pr_tick *t)
+{
+    bool wanted = s->config->peaks && s->host.held && (s->select.reads & READ_STATUS) && !s->gone;
+    for (size_t k = 0; k < s->set.count && wanted; k++)
+        reset_mark(s, t, s->set.items[k]);
+}
+
+void pr_tick_read(struct pr_session *s, int64_t now)
+{
+    struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
+    discover(s, &t);
+    give_turns(s);
+    for (size_t k = 0; k < s->set.count; k++)
+        read_one(s, &t, k);
+    reset_marks(s, &t);
+    if (s->net) /* before what uses the budget up: sockets may soon be gone */
+        pr_net_read(s->net, &s->set, &t, s->allowance >= 0, s->now.last);
+    pr_tick_shares(s, &t);
+    take_ourselves_out(s);
+    join_new(s);
+}

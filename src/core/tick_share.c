@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PSS by budget. What a reading will cost is known from the last one and from how the size has
+ * changed since. The oldest and those that changed most come first, as far as the budget goes; one
+ * that would hold the process up for long comes once a minute at the most. In between PSS is what
+ * was read plus the change of RSS. */
+#include <math.h>
+
+#include "core/tick.h"
+#include "util/clock.h"
+
+#define WINDOW      64               /* members that are put in order at once */
+#define STALL       (NS_PER_S / 100) /* so long a process should not be held up, */
+#define STALL_AGAIN (60 * NS_PER_S)  /* but this seldom */
+#define QUIET_FOR                                                                                  \
+    (NS_PER_S * 9 / 10)    /* one that has not run is as it was, but for what others do */
+#define OLD_AFTER  60.0    /* seconds after which age counts as much as a change of all */
+#define PAGE_COST  35.0    /* ns, before anything was measured: a small page, */
+#define OTHER_COST 20000.0 /* and a hundred mappings */
+#define PAGES_TELL 4096    /* from so many on a reading tells what a page costs */
+
+struct candidate {
+    struct pr_entity *e;
+    double urgency;
+};
+
+static double change_of(const struct pr_entity *e)
+{
+    return e->value[METRIC_MEM_RSS] - e->share.rss;
+}
+
+static double predicted(const struct pr_session *s, const struct pr_entity *e)
+{
+    double page = s->turns.page_cost > 0 ? s->turns.page_cost : PAGE_COST;
+    double bytes = e->share.at ? change_of(e) : e->value[METRIC_MEM_RSS];
+    double ns = (e->share.at ? (double)e->share.cost : OTHER_COST) +
+                pr_value_known(bytes) / (double)s->host.page_size * page;
+    return fmax(0, ns);
+}
+
+/* Who was never read comes first; else bytes that are wrong, or may be by now. */
+static double urgency(const struct pr_entity *e, int64_t now)
+{
+    double rss = pr_value_known(e->value[METRIC_MEM_RSS]);
+    if (!e->share.at)
+        return 1e18 + rss;
+    double age = pr_seconds(now - e->share.at);
+    return fabs(pr_value_known(change_of(e))) + (rss + 1) * age / OLD_AFTER;
+}
+
+static bool is_candidate(const struct pr_session *s, const struct pr_entity *e, int64_t now)
+{
+    if (!pr_entity_is_here(e) || e->no_mm || e->kernel_thread)
+        return false;
+    bool quiet = e->ran >= 0 && e->ran == e->share.ran && !(fabs(change_of(e)) > 0);
+    if (e->share.at && quiet && now - e->share.at < QUIET_FOR)
+        return false;
+    bool stalls = predicted(s, e) > (double)STALL;
+    return !stalls || !e->share.stalled_at || now - e->share.stalled_at >= STALL_AGAIN;
+}
+
+/* The most urgent first. */
+static size_t fill(const struct pr_session *s, int64_t now, size_t from, size_t count,
+                   struct candidate *window)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct pr_entity *e = s->set.items[(from + i) % s->set.count];
+        if (!is_candidate(s, e, now))
+            continue;
+        struct candidate c = {e, urgency(e, now)};
+        size_t at = n++;
+        for (; at > 0 && window[at - 1].urgency < c.urgency; at--)
+            window[at] = window[at - 1];
+        window[at] = c;
+    }
+    return n;
+}
+
+/* What costs more than can be saved up is read when all has been saved; that leaves a debt. */
+static bool can_pay(const struct pr_session *s, const struct pr_entity *e)
+{
+    double most = s->config->budget * 1e7, has = (double)s->allowance;
+    return has >= 0 && (!e->share.at || has >= fmin(predicted(s, e), most * 0.9));
+}
+
+static void learn(struct pr_session *s, const struct pr_entity *e, int64_t cost)
+{
+    double pages = e->value[METRIC_MEM_RSS] / (double)s->host.page_size;
+    if (!(pages >= PAGES_TELL))
+        return;
+    double page = (double)cost / pages;
+    s->turns.page_cost = s->turns.page_cost > 0 ? (3 * s->turns.page_cost + page) / 4 : page;
+}
+
+static void read_one(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    bool stalls = predicted(s, e) > (double)STALL;
+    int64_t began = pr_clock_thread_cpu();
+    pr_tick_source(s, t, e, SOURCE_pid_smaps);
+    int64_t cost = pr_clock_thread_cpu() - began;
+    s->allowance -= cost;
+    s->patient_cost += cost;
+    if (e->share.at != t->now)
+        return;
+    e->share.cost = cost;
+    e->share.ran = e->ran;
+    e->share.rss = e->value[METRIC_MEM_RSS];
+    if (stalls || cost > STALL)
+        e->share.stalled_at = t->now;
+    learn(s, e, cost);
+}
+
+static void read_some(struct pr_session *s, const struct pr_tick *t)
+{
+    struct candidate window[WINDOW];
+    size_t all = s->set.count, from = s->turns.share;
+    for (size_t done = 0; done < all && s->allowance >= 0; done += WINDOW) {
+        size_t count = all - done < WINDOW ? all - done : WINDOW;
+        size_t n = fill(s, t->now, from + done, count, window);
+        for (size_t i = 0; i < n && can_pay(s, window[i].e); i++)
+            read_one(s, t, window[i].e);
+        s->turns.share = (from + done + count) % all;
+    }
+}
+
+/* What is between two readings; never above the size. */
+static void estimate(struct pr_entity *e)
+{
+    double *v = e->value, change = change_of(e), rss = v[METRIC_MEM_RSS];
+    if (isnan(change))
+        return;
+    v[METRIC_MEM_PSS] = fmax(0, fmin(e->share.pss + change, rss));
+    v[METRIC_MEM_USS] = fmax(0, fmin(e->share.uss + change, v[METRIC_MEM_PSS]));
+}
+
+void pr_tick_shares(struct pr_session *s, const struct pr_tick *t)
+{
+    if (!(s->select.reads & READ_SMAPS))
+        return;
+    if (!s->gone && s->set.count)
+        read_some(s, t);
+    for (size_t k = 0; k < s->set.count; k++) {
+        struct pr_entity *e = s->set.items[k];
+        bool known = e->share.at && pr_entity_is_here(e) && !s->gone;
+        e->value[METRIC_MEM_PSS_AGE] = known ? pr_seconds(t->now - e->share.at) : NAN;
+        if (known && e->share.at != t->now)
+            estimate(e);
+    }
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is not read at each tick: whose turn it is, and what is kept of the only expensive reading,
+ * PSS and USS, until the next. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of a process. */
+struct pr_share {
+    int64_t at;         /* boot time of the last reading, 0 for never */
+    int64_t stalled_at; /* of the last that held the process up for long */
+    int64_t cost;       /* ns of CPU that it took */
+    int64_t ran;        /* the process's CPU clock then */
+    double pss, uss;    /* what was read */
+    double rss;         /* the size then */
+};
+
+/* Of all. */
+struct pr_turns {
+    size_t from, count;  /* members of whom everything is read */
+    size_t share;        /* the next whose PSS is looked at */
+    double page_cost;    /* ns that PSS takes for a page, 0 before anything was measured */
+    unsigned long sizes; /* one in so many of those that have not run has its size read */
+    bool lost;           /* somebody is gone: who has not run may still have another parent */
+};
