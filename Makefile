@@ -39,6 +39,11 @@ accuracy: all
 	@{ $(PYTHON) tools/accuracy $(BUILD)/proctor && printf '\n## Jobs\n\n' && \
 	  $(PYTHON) tools/truth $(BUILD)/proctor; } > doc/accuracy.md
 
+# Jobs whose use is known, beside what we say of them; fails where that is not right.
+truth: all
+	@tools/install-deps test
+	@$(PYTHON) tools/truth $(BUILD)/proctor
+
 install: all
 	@meson configure $(BUILD) -Dprefix="$(PREFIX)" >/dev/null
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet >/dev/null

@@ -65,3 +65,13 @@ def test_the_picture_shows_what_is_printed(root, build, clean_env, tmp_path):
             continue  # how is up to what the machine allows (--exact auto)
         missing = set(re.findall(r"[A-Za-z/]{3,}", line)) - words - MAY_DIFFER
         assert not missing, f"{line}: draw doc/demo.svg again (tools/terminal-svg)"
+
+
+def test_every_target_does_something():
+    """A name in .PHONY without a recipe would say that there is nothing to be done, and succeed."""
+    text = (ROOT / "Makefile").read_text()
+    targets = re.search(r"^\.PHONY: (.*)$", text, re.M).group(1).split()
+    for target in targets:
+        assert re.search(rf"^{target}:.*\n\t", text, re.M), f"make {target} has no recipe"
+    for target in re.findall(r"`make ([a-z-]+)", "".join(p.read_text() for p in ROOT.glob("doc/*.md"))):
+        assert target in targets, f"a document names `make {target}`"
