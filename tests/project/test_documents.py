@@ -67,11 +67,11 @@ def test_the_picture_shows_what_is_printed(root, build, clean_env, tmp_path):
         assert not missing, f"{line}: draw doc/demo.svg again (tools/terminal-svg)"
 
 
-def test_every_target_does_something():
+def test_every_target_does_something(root):
     """A name in .PHONY without a recipe would say that there is nothing to be done, and succeed."""
-    text = (ROOT / "Makefile").read_text()
+    text = (root / "Makefile").read_text()
     targets = re.search(r"^\.PHONY: (.*)$", text, re.M).group(1).split()
     for target in targets:
         assert re.search(rf"^{target}:.*\n\t", text, re.M), f"make {target} has no recipe"
-    for target in re.findall(r"`make ([a-z-]+)", "".join(p.read_text() for p in ROOT.glob("doc/*.md"))):
+    for target in re.findall(r"`make ([a-z-]+)", "".join(p.read_text() for p in root.glob("doc/*.md"))):
         assert target in targets, f"a document names `make {target}`"
