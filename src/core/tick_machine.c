@@ -6,9 +6,10 @@
 #include "util/clock.h"
 
 #define MACHINE_LEAST (NS_PER_S / 10) /* between two readings: the kernel's ticks are coarse */
-#define BESIDE_LEAST  (NS_PER_S / 2) /* where it is not what is recorded: it costs more than a job \
-                                      */
-#define MACHINE_MOST NS_PER_S        /* however little budget there is: it costs 0.1 ms */
+#define BESIDE_LEAST                                                                               \
+    (NS_PER_S / 2)            /* where it is not what is recorded: it costs more than a job        \
+                               */
+#define MACHINE_MOST NS_PER_S /* however little budget there is: it costs 0.1 ms */
 
 static bool is_due(const struct pr_session *s, int64_t now)
 {
