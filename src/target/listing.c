@@ -19,7 +19,7 @@
  * found at the next look at all. */
 #define YOUNG_FOR (2 * NS_PER_S)
 #define ALL_EVERY (10 * NS_PER_S)
-#define IN_FLIGHT 64 /* pids that may have been handed out without a process to be seen yet */
+#define IN_FLIGHT 16 /* pids that may have been handed out without a process to be seen yet */
 #define ASK_LEAST 64 /* pids that are asked for whatever a listing would cost */
 
 int pr_listing_stat(const struct pr_host *host, pid_t pid, struct pr_stat_line *ret)
@@ -128,7 +128,8 @@ static void list_entry(struct pr_listing *l, const struct pr_tick *t, const stru
     if (!pr_scan_u64(&s, &pid) || s.p != s.end || pid == 0 || pid > INT32_MAX)
         return;
     bool known = pr_map_get(&l->known, pid, &inode) && inode == entry->d_ino;
-    if ((known && !is_open(l, pid)) || (only && (pid_t)pid != only))
+    bool stranger = (only && (pid_t)pid != only) || (!known && pid <= l->before);
+    if ((known && !is_open(l, pid)) || stranger)
         pr_map_set(&l->next, pid, entry->d_ino);
     else
         consider(l, t, pid, entry->d_ino, known);
@@ -167,8 +168,9 @@ static uint64_t less_of(uint64_t n, uint64_t by)
  */
 static bool can_ask(const struct pr_listing *l, int64_t now)
 {
-    return l->in_turn && l->looked && !l->look_again && !l->all && l->last_pid >= l->then[0] &&
-           l->last_pid - l->then[0] <= l->known.count + ASK_LEAST && now - l->listed_at < ALL_EVERY;
+    return l->in_turn && l->looked && !l->before && !l->look_again && !l->all &&
+           l->last_pid >= l->then[0] && l->last_pid - l->then[0] <= l->known.count + ASK_LEAST &&
+           now - l->listed_at < ALL_EVERY;
 }
 
 static void ask_for(struct pr_listing *l, const struct pr_tick *t, uint64_t pid)
@@ -211,10 +213,18 @@ int pr_listing_look(struct pr_listing *l, const struct pr_tick *t, pid_t only)
     l->look_again = false;
     if (l->all || !l->looked)
         l->all_at = t->now;
-    if (ask)
+    int r = 0;
+    if (only && l->in_turn) { /* a job may well have ended before anybody else matters */
+        l->before = l->last_pid;
+        ask_for(l, t, (uint64_t)only);
+    } else if (ask) {
         ask_for_new(l, t);
-    int r = ask ? 0 : list_all(l, t, only);
-    l->listed_at = ask ? l->listed_at : t->now;
+    } else {
+        l->before = l->last_pid < l->before ? 0 : l->before; /* pids begin anew */
+        r = list_all(l, t, only);
+        l->listed_at = t->now;
+        l->before = 0;
+    }
     l->then[0] = l->looked ? l->then[1] : less_of(l->last_pid, IN_FLIGHT);
     l->then[1] = l->looked ? l->then[2] : l->then[0];
     l->then[2] = l->last_pid;

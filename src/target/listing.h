@@ -22,6 +22,7 @@ struct pr_listing {
     bool in_turn;        /* pids are handed out in turn, and can be asked for */
     uint64_t last_pid;   /* that was handed out, */
     uint64_t then[3];    /* the same at the last looks, the earliest first */
+    uint64_t before;     /* pids up to here were there before us and are none; 0: not known */
     int64_t listed_at;   /* boot time of the last listing of /proc */
     uint64_t born_after; /* ticks since boot: whoever started earlier was there before us */
     bool looked;         /* at least once */
