@@ -20,6 +20,7 @@
 #include "core/energy.h"
 #include "core/exact.h"
 #include "core/limits.h"
+#include "core/loadavg.h"
 #include "core/machine.h"
 #include "core/net.h"
 #include "core/stat_line.h"
@@ -191,9 +192,13 @@ static void proc_options(struct doctor *d, char *ret, size_t size)
 static void discovery(struct doctor *d)
 {
     char options[256];
-    ssize_t n = pr_fs_read(d->host.proc, "loadavg", d->tick.text, d->tick.text_size);
-    const char *last = n > 0 ? memrchr(d->tick.text, ' ', (size_t)n) : NULL;
-    bool gate = last && atoi(last + 1) > 0 && !d->host.foreign;
+    struct pr_loadavg load = {0};
+    int fd = pr_fs_open(d->host.proc, "loadavg");
+    ssize_t n = fd < 0 ? fd : pr_fs_pread(fd, d->tick.text, d->tick.text_size);
+    bool gate = n > 0 && pr_loadavg_parse(d->tick.text, (size_t)n, &load) && load.last_pid > 0 &&
+                pr_loadavg_is_the_kernels(fd) && !d->host.foreign;
+    if (fd >= 0)
+        close(fd);
     proc_options(d, options, sizeof options);
     line(d, gate ? YES : PART, "finding new processes",
          gate ? "last pid in /proc/loadavg, then /proc where it changed"

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <time.h>
 
 #include "core/end.h"
 #include "core/mean.h"
@@ -44,7 +43,6 @@ struct pr_entity {
     unsigned looks;        /* how often it was looked at */
     unsigned missing;      /* files that were not there, a bit for each source */
     bool io_denied;        /* its I/O could not be read */
-    clockid_t clock;       /* its CPU clock, 0 before it was asked for */
     int64_t ran, ran_seen; /* its clock now and when its use was read, ns; -1: not known */
     int64_t refreshed_at, sized_at; /* boot time: all of it was read, its size was */
     double faults_seen;             /* when its high-water mark was read */

@@ -310,7 +310,7 @@ static void give_turns(struct pr_session *s)
     size_t count = s->set.count;
     double share = pr_seconds(s->now.interval) / pr_seconds(TURN_TIME);
     turns->from = count ? (turns->from + turns->count) % count : 0;
-    turns->count = (size_t)fmin((double)count, TURN_LEAST + ceil((double)count * share));
+    turns->count = (size_t)fmin((double)count, fmax(TURN_LEAST, ceil((double)count * share)));
     turns->sizes = s->step < SIZE_TIME ? (unsigned long)(SIZE_TIME / s->step) : 1;
     turns->lost = false;
     s->host.crowded = s->host.refused;

@@ -149,12 +149,14 @@ static uint64_t count_sockets(struct pr_net *n, const struct pr_tick *t)
 static bool is_due(struct pr_net *n, const struct pr_tick *t, bool may_spend, bool last)
 {
     int64_t since = t->now - n->dumped_at;
-    bool idle = !has_sockets(n);
-    if (last || n->lost_events || since >= (idle ? IDLE_MOST : DUMP_MOST))
-        return true;
-    if (since < DUMP_LEAST || since < (idle ? IDLE : may_spend ? 0 : SPARING) * n->cost)
+    bool idle = !has_sockets(n), late = since >= (idle ? IDLE_MOST : DUMP_MOST);
+    int sparing = idle ? IDLE : may_spend ? 0 : SPARING;
+    bool due =
+        last || late || n->lost_events || (since >= DUMP_LEAST && since >= sparing * n->cost);
+    if (!due || since == 0) /* the last sample reads twice */
         return false;
-    return !idle || n->closed || n->events < 0 || !n->count || count_sockets(n, t) != n->count;
+    return late || n->lost_events || !idle || n->closed || n->events < 0 || !n->count ||
+           count_sockets(n, t) != n->count;
 }
 
 static void look(struct pr_net *n, struct pr_entities *set, const struct pr_tick *t, bool may_spend)
@@ -250,6 +252,8 @@ static int give_up(struct pr_net *n, int code, const char *what)
 static int open_it(struct pr_net *n, const struct pr_host *host)
 {
     struct pr_entities nobody = {0};
+    struct pr_host once = *host;
+    once.hold_limit = 0;
     if (host->foreign) {
         snprintf(n->reason, sizeof n->reason, "not under --root: sockets here are not those there");
         return -ENOTSUP;
@@ -258,9 +262,11 @@ static int open_it(struct pr_net *n, const struct pr_host *host)
     if (n->dumps < 0)
         return give_up(n, n->dumps, "sock_diag");
     n->events = pr_diag_listen(); /* first, so that none is missed */
+    n->count = count_sockets(n, &(struct pr_tick){&once, 0, n->room, sizeof n->room});
     int r = take_dump(n, &nobody);
     if (r < 0)
         return give_up(n, r, "sock_diag, TCP");
+    n->dumped_at = pr_clock_boot();
     pr_net_spaces_open(&n->spaces, host);
     return 0;
 }

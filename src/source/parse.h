@@ -4,17 +4,9 @@
 #pragma once
 #include "util/scan.h"
 
-struct pr_loadavg {
-    double load1;
-    uint64_t tasks;    /* of all processes; 0 where it is not there */
-    uint64_t last_pid; /* 0 where it is not there, or not told */
-};
-
 /* A line of /proc/diskstats: bytes read and written. */
 bool pr_diskstats_line(struct pr_scan line, struct pr_scan *ret_name, double *ret_bytes);
 /* A line of /proc/net/dev: bytes received and sent. False for its two lines of headings. */
 bool pr_netdev_line(struct pr_scan line, struct pr_scan *ret_name, double *ret_bytes);
 /* Seconds in the line "some" or "full" of a pressure file. */
 bool pr_pressure_total(const char *text, size_t len, const char *which, double *ret_seconds);
-/* /proc/loadavg. */
-bool pr_loadavg_parse(const char *text, size_t len, struct pr_loadavg *ret);

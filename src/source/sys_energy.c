@@ -72,7 +72,8 @@ static void add_zone(struct pr_energy *e, const struct pr_host *host, int number
 void pr_energy_open(struct pr_energy *e, const struct pr_host *host)
 {
     *e = (struct pr_energy){.reason = "no powercap package counters on this machine"};
-    for (int i = 0; i < ENERGY_ZONES; i++)
+    bool any = faccessat(host->root, ZONES, F_OK, 0) == 0;
+    for (int i = 0; i < ENERGY_ZONES && any; i++)
         add_zone(e, host, i);
     e->busy = e->zones ? machine_busy(host) : NAN;
 }

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/loadavg.h"
 #include "util/clock.h"
 #include "util/fs.h"
 #include "util/scan.h"
@@ -17,6 +19,8 @@
  * found at the next look at all. */
 #define YOUNG_FOR (2 * NS_PER_S)
 #define ALL_EVERY (10 * NS_PER_S)
+#define IN_FLIGHT 16 /* pids that may have been handed out without a process to be seen yet */
+#define ASK_LEAST 64 /* pids that are asked for whatever a listing would cost */
 
 int pr_listing_stat(const struct pr_host *host, pid_t pid, struct pr_stat_line *ret)
 {
@@ -28,14 +32,24 @@ int pr_listing_stat(const struct pr_host *host, pid_t pid, struct pr_stat_line *
     return pr_stat_line_parse(text, (size_t)n, ret) && ret->pid == pid ? 0 : -EIO;
 }
 
+static int open_loadavg(const struct pr_host *host)
+{
+    int fd = pr_fs_open(host->proc, "loadavg");
+    if (fd < 0 || pr_loadavg_is_the_kernels(fd))
+        return fd;
+    close(fd);
+    return -1;
+}
+
 void pr_listing_open(struct pr_listing *l, const struct pr_host *host, bool again)
 {
     *l = (struct pr_listing){.again = again, .loadavg = -1, .list = -1};
     if (host->held) {
         /* Its last pid is one of the reader's namespace, whatever is mounted. */
-        l->loadavg = host->foreign ? -1 : pr_fs_open(host->proc, "loadavg");
+        l->loadavg = host->foreign ? -1 : open_loadavg(host);
         l->list = openat(host->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
+    l->in_turn = l->loadavg >= 0 && pr_clock_pid_cpu(getpid()) >= 0 && pr_clock_pid_cpu(1) >= 0;
     if (!host->foreign)
         l->born_after = (uint64_t)(pr_clock_boot() / (NS_PER_S / host->ticks_per_second));
 }
@@ -49,18 +63,18 @@ int pr_listing_files(const struct pr_listing *l)
 
 static bool may_have_forked(struct pr_listing *l, const struct pr_tick *t)
 {
-    uint64_t last_pid = 0;
+    struct pr_loadavg load;
     ssize_t n = l->loadavg < 0 ? -1 : pr_fs_pread(l->loadavg, t->text, t->text_size);
     if (n <= 0)
         return true;
-    const char *space = memrchr(t->text, ' ', (size_t)n);
-    struct pr_scan s =
-        pr_scan_of(space ? space : t->text, space ? (size_t)(t->text + n - space) : 0);
-    if (!pr_scan_u64(&s, &last_pid) || last_pid == 0) /* faked by a container's file system */
+    if (!pr_loadavg_parse(t->text, (size_t)n, &load) || load.last_pid == 0) {
+        l->in_turn = false; /* made up */
         return true;
-    bool changed = last_pid != l->last_pid;
-    l->last_pid = last_pid;
-    return changed;
+    }
+    bool changed = load.last_pid != l->last_pid;
+    l->last_pid = load.last_pid;
+    /* A pid is handed out a moment before its process can be seen: it is looked for some times. */
+    return changed || (l->in_turn && l->then[0] != l->last_pid);
 }
 
 bool pr_listing_due(struct pr_listing *l, const struct pr_tick *t)
@@ -84,28 +98,41 @@ static struct pr_candidate *next_candidate(struct pr_listing *l)
     return &l->candidates[l->count];
 }
 
-static void list_entry(struct pr_listing *l, const struct pr_tick *t, const struct dirent64 *entry,
-                       pid_t only)
+/* Is it to be looked at, though it is known? */
+static bool is_open(const struct pr_listing *l, uint64_t pid)
 {
-    struct pr_scan s = pr_scan_of(entry->d_name, strlen(entry->d_name));
-    uint64_t pid, inode, since;
-    if (!pr_scan_u64(&s, &pid) || s.p != s.end || pid == 0 || pid > INT32_MAX)
-        return;
-    bool known = pr_map_get(&l->known, pid, &inode) && inode == entry->d_ino;
-    bool again = known && l->again && (l->all || pr_map_get(&l->young, pid, &since));
-    if ((known && !again) || (only && (pid_t)pid != only)) {
-        pr_map_set(&l->next, pid, entry->d_ino);
-        return;
-    }
+    uint64_t since;
+    return l->again && (l->all || pr_map_get(&l->young, pid, &since));
+}
+
+static int consider(struct pr_listing *l, const struct pr_tick *t, uint64_t pid, uint64_t inode,
+                    bool known)
+{
     struct pr_candidate *c = next_candidate(l);
     int r = c ? pr_listing_stat(t->host, (pid_t)pid, &c->line) : -ENOMEM;
     if (r == 0) {
-        c->inode = entry->d_ino;
+        c->inode = inode;
         c->late = known;
         l->count++;
     } else if (r != -ENOENT && r != -ESRCH) {
         l->look_again = true;
     }
+    return r;
+}
+
+static void list_entry(struct pr_listing *l, const struct pr_tick *t, const struct dirent64 *entry,
+                       pid_t only)
+{
+    struct pr_scan s = pr_scan_of(entry->d_name, strlen(entry->d_name));
+    uint64_t pid, inode;
+    if (!pr_scan_u64(&s, &pid) || s.p != s.end || pid == 0 || pid > INT32_MAX)
+        return;
+    bool known = pr_map_get(&l->known, pid, &inode) && inode == entry->d_ino;
+    bool stranger = (only && (pid_t)pid != only) || (!known && pid <= l->before);
+    if ((known && !is_open(l, pid)) || stranger)
+        pr_map_set(&l->next, pid, entry->d_ino);
+    else
+        consider(l, t, pid, entry->d_ino, known);
 }
 
 static int list_all(struct pr_listing *l, const struct pr_tick *t, pid_t only)
@@ -130,16 +157,78 @@ static int list_all(struct pr_listing *l, const struct pr_tick *t, pid_t only)
     return r;
 }
 
+/* --- the pids that were handed out ------------------------------------------------------------ */
+
+static uint64_t less_of(uint64_t n, uint64_t by)
+{
+    return n > by ? n - by : 1;
+}
+
+/* Asking for a pid costs less than listing it, but most that were handed out are gone or threads.
+ */
+static bool can_ask(const struct pr_listing *l, int64_t now)
+{
+    return l->in_turn && l->looked && !l->before && !l->look_again && !l->all &&
+           l->last_pid >= l->then[0] && l->last_pid - l->then[0] <= l->known.count + ASK_LEAST &&
+           now - l->listed_at < ALL_EVERY;
+}
+
+static void ask_for(struct pr_listing *l, const struct pr_tick *t, uint64_t pid)
+{
+    char path[16];
+    struct stat st;
+    uint64_t inode;
+    snprintf(path, sizeof path, "%d", (int)pid);
+    if (pr_clock_pid_cpu((pid_t)pid) < 0 || fstatat(t->host->proc, path, &st, 0) < 0)
+        return;
+    if (!pr_map_get(&l->next, pid, &inode) || inode != st.st_ino)
+        consider(l, t, pid, st.st_ino, false);
+}
+
+/* All that were known stay so until /proc is listed again, but for the young. */
+static void ask_for_new(struct pr_listing *l, const struct pr_tick *t)
+{
+    struct pr_map known = l->known;
+    l->known = l->next;
+    l->next = known;
+    for (uint64_t pid = l->then[0] + 1; pid <= l->last_pid; pid++)
+        ask_for(l, t, pid);
+    for (size_t i = 0; i < l->young.cap && l->young.count; i++) {
+        uint64_t pid = l->young.slots[i].key, inode;
+        if (!pid || !pr_map_get(&l->next, pid, &inode))
+            continue;
+        int r = consider(l, t, pid, inode, true);
+        if (r == -ENOENT || r == -ESRCH)
+            pr_map_remove(&l->next, pid);
+    }
+}
+
 int pr_listing_look(struct pr_listing *l, const struct pr_tick *t, pid_t only)
 {
     if (!l->looked) { /* processes of others come and go, too: room for more than there are now */
         pr_map_reserve(&l->known, 1024);
         pr_map_reserve(&l->next, 1024);
     }
+    bool ask = can_ask(l, t->now);
     l->look_again = false;
     if (l->all || !l->looked)
         l->all_at = t->now;
-    return list_all(l, t, only);
+    int r = 0;
+    if (only && l->in_turn) { /* a job may well have ended before anybody else matters */
+        l->before = l->last_pid;
+        ask_for(l, t, (uint64_t)only);
+    } else if (ask) {
+        ask_for_new(l, t);
+    } else {
+        l->before = l->last_pid < l->before ? 0 : l->before; /* pids begin anew */
+        r = list_all(l, t, only);
+        l->listed_at = t->now;
+        l->before = 0;
+    }
+    l->then[0] = l->looked ? l->then[1] : less_of(l->last_pid, IN_FLIGHT);
+    l->then[1] = l->looked ? l->then[2] : l->then[0];
+    l->then[2] = l->last_pid;
+    return r;
 }
 
 /* --- those who have been placed --------------------------------------------------------------- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is new on the machine. The last pid in /proc/loadavg tells for a microsecond whether anything
- * was forked since the last look. Only then /proc is listed, and only the stat files of pids that
- * are new to us are read; a pid is known by its directory's inode number, which changes when the
- * pid is used again. */
+ * was forked since the last look. Pids are handed out in turn, so that those in between are asked
+ * for, by their CPU clock; where that cannot be, or they are too many, and every ten seconds, /proc
+ * is listed. Only the stat files of pids that are new to us are read; a pid is known by its
+ * directory's inode number, which changes when the pid is used again. */
 #pragma once
 #include "core/stat_line.h"
 #include "core/target.h"
@@ -15,15 +16,19 @@ struct pr_candidate {
 };
 
 struct pr_listing {
-    bool again;        /* who does not belong may come to: the young are looked at again at each
-                          tick, all others now and then */
-    int loadavg, list; /* held descriptors, -1 where they cannot be */
-    uint64_t last_pid;
-    uint64_t born_after;       /* ticks since boot: whoever started earlier was there before us */
-    bool looked;               /* at least once */
-    bool look_again;           /* somebody could not be placed yet */
-    bool all;                  /* this look is at everybody */
-    int64_t all_at;            /* boot time of the last such look */
+    bool again;          /* who does not belong may come to: the young are looked at again at each
+                            tick, all others now and then */
+    int loadavg, list;   /* held descriptors, -1 where they cannot be */
+    bool in_turn;        /* pids are handed out in turn, and can be asked for */
+    uint64_t last_pid;   /* that was handed out, */
+    uint64_t then[3];    /* the same at the last looks, the earliest first */
+    uint64_t before;     /* pids up to here were there before us and are none; 0: not known */
+    int64_t listed_at;   /* boot time of the last listing of /proc */
+    uint64_t born_after; /* ticks since boot: whoever started earlier was there before us */
+    bool looked;         /* at least once */
+    bool look_again;     /* somebody could not be placed yet */
+    bool all;            /* this look is at everybody */
+    int64_t all_at;      /* boot time of the last such look */
     struct pr_map known, next; /* pid -> inode of all that have been placed */
     struct pr_map young;       /* pid -> boot time at which it was first seen */
     struct pr_candidate *candidates;

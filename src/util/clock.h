@@ -3,6 +3,7 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define NS_PER_S INT64_C(1000000000)
 
@@ -20,3 +21,6 @@ static inline double pr_seconds(int64_t ns)
 void pr_clock_rfc3339(int64_t wall_ns, char *text, size_t size);
 /* "20261115T090253Z", the first half of a run id. */
 void pr_clock_compact(int64_t wall_ns, char *text, size_t size);
+/* CPU time of a process, ended threads included, ns; -1 where there is none with that pid, be it
+ * that a thread has it. */
+int64_t pr_clock_pid_cpu(pid_t pid);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/diskstats, /proc/net/dev, /proc/pressure and /proc/loadavg. The first byte says which. */
 #include "fuzz.h"
+#include "core/loadavg.h"
 #include "source/parse.h"
 
 static void lines(struct pr_scan s, bool (*parse)(struct pr_scan, struct pr_scan *, double *))

@@ -2,6 +2,7 @@
 /* Each source of the machine on trees that have what is awkward about it. */
 #include "tree.h"
 #include "core/machine.h"
+#include "core/loadavg.h"
 #include "source/parse.h"
 #include "util/clock.h"
 #include "util/fs.h"

@@ -2,7 +2,10 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <pthread.h>
+
 #include "tree.h"
+#include "util/clock.h"
 #include "core/target.h"
 
 static char dir[TREE_PATH], text[32768];
@@ -455,12 +458,55 @@ static void test_no_fork_no_listing(void **state)
     }
     assert_true(quiet);
     assert_int_equal(listings, 0);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(0);
+}
+
+/* Forked since the last look: it is asked for by its pid, and /proc is not listed for it either,
+ * unless it has not been for a while. */
+static void test_a_fork_is_no_listing(void **state)
+{
+    (void)state;
+    struct pr_tick here = watch_ourselves();
     assert_int_equal(target->ops->update(target, &here, &set), 0);
-    assert_true(listings > 0);
-    waitpid(child, NULL, 0);
+    pid_t children[2];
+    for (int i = 0; i < 2; i++) {
+        listings = 0;
+        children[i] = fork();
+        if (children[i] == 0)
+            for (;;)
+                pause();
+        here.now += i ? 11 * NS_PER_S : NS_PER_S;
+        assert_int_equal(target->ops->update(target, &here, &set), 0);
+        assert_non_null(pr_entities_find(&set, children[i]));
+        assert_int_equal(listings > 0, i == 1);
+    }
+    for (int i = 0; i < 2; i++) {
+        kill(children[i], SIGKILL);
+        waitpid(children[i], NULL, 0);
+    }
+}
+
+static void *wait_for_the_end(void *end)
+{
+    pthread_mutex_lock(end);
+    pthread_mutex_unlock(end);
+    return NULL;
+}
+
+/* Threads have pids of the same sequence, and files that look like a process's. */
+static void test_a_thread_is_no_process(void **state)
+{
+    (void)state;
+    struct pr_tick here = watch_ourselves();
+    pthread_mutex_t end = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t thread;
+    assert_int_equal(target->ops->update(target, &here, &set), 0);
+    pthread_mutex_lock(&end);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_the_end, &end), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(target->ops->update(target, &here, &set), 0);
+    assert_int_equal(set.count, 1);
+    pthread_mutex_unlock(&end);
+    pthread_join(thread, NULL);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -491,6 +537,8 @@ int main(void)
         TEST(test_no_such_process),
         TEST(test_real_processes),
         TEST(test_no_fork_no_listing),
+        TEST(test_a_fork_is_no_listing),
+        TEST(test_a_thread_is_no_process),
     };
     return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What recording costs: processes that do not run, start-up, memory, descriptors, writes."""
+import os
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+from proctor_cli import SANITIZED, SLACK, numbers, read_csv, skip_visibly, wait_until
+
+TRUE_COSTS = 0.0005  # seconds of CPU on a quiet machine
+IDLERS = "for i in $(seq {}); do sleep 60 & done; echo ready; wait"
+
+
+def cpu_of(words, **options):
+    """CPU seconds of a command and of all that it waited for."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, **options)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def clock_of(pid):
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def test_starting_costs_little(proctor):
+    """At most 3 ms of CPU more than the job alone."""
+    words = proctor.arguments("run", "-q", "--no-record", "--", "true")
+    pairs = [(cpu_of(["true"]), cpu_of(words, **proctor.options({}))) for _ in range(21)]
+    extra = statistics.median(ours - alone for alone, ours in pairs)
+    # On a machine that others use everything takes longer, this as much as the other.
+    slow = max(1, statistics.median(alone for alone, _ in pairs) / TRUE_COSTS)
+    assert extra <= 0.003 * slow * (20 if SANITIZED else 1), f"{extra * 1e3:.2f} ms, {slow:.1f} times as slow"
+
+
+def test_a_small_job_takes_little_memory(proctor):
+    """At most 4 MiB resident with --no-record."""
+    process = proctor.start("run", "-q", "--no-record", "-i", "10ms", "sh", "-c", "sleep 1.2 & sleep 1.2; wait")
+    time.sleep(1)
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    assert process.wait(20) == 0
+    peak = int(status.split("VmHWM:")[1].split()[0])
+    assert peak <= 4096 * (20 if SANITIZED else 1), f"{peak} KiB"
+
+
+def idle_job(proctor, count, *options):
+    process = proctor.start("run", "-q", "--no-record", "--no-pss", "--csv", "a.csv", *options, "--",
+                            "sh", "-c", IDLERS.format(count))
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def traced(process, seconds, calls, *options):
+    """Lines of strace over some seconds of a running command."""
+    if not shutil.which("strace"):
+        skip_visibly("there is no strace")
+    out = subprocess.run(["timeout", "-s", "INT", str(seconds), "strace", "-f", *options, "-e", f"trace={calls}",
+                          "-p", str(process.pid)], capture_output=True, text=True, timeout=60).stderr
+    if "Operation not permitted" in out:
+        skip_visibly("strace may not attach")
+    return out.splitlines()
+
+
+def test_who_does_not_run_is_not_read(proctor):
+    """Of 50 sleeping processes at 10 Hz, no more than one file in six is read."""
+    process = idle_job(proctor, 50, "-i", "100ms")
+    time.sleep(3)
+    before = len(read_csv(proctor.work / "a.csv"))
+    lines = traced(process, 3, "pread64,openat", "-y")
+    ticks = len(read_csv(proctor.work / "a.csv")) - before
+    of_processes = [line for line in lines if re.search(r"pread64\(\d+</proc/\d+/(stat|statm|io|status)>", line)]
+    process.terminate()
+    process.wait(20)
+    assert ticks >= 10 and len(lines) > ticks
+    assert len(of_processes) < ticks * 50 * 3 / 6, (len(of_processes), ticks)
+
+
+def test_one_write_for_each_output_and_sample(proctor):
+    """From a thread of its own; and no fork, no thread, no memory from the kernel for a sample."""
+    process = idle_job(proctor, 2, "-i", "50ms", "--csv", "b.csv", "--jsonl", "c.jsonl")
+    time.sleep(1.5)
+    before = len(read_csv(proctor.work / "a.csv"))
+    calls = "write,writev,pwrite64,clone,clone3,fork,vfork,brk,mmap,mremap"
+    lines = traced(process, 2, calls, "-y")
+    samples = len(read_csv(proctor.work / "a.csv")) - before
+    process.terminate()
+    process.wait(20)
+    writes = {name: [line for line in lines if f"/{name}>" in line] for name in ("a.csv", "b.csv", "c.jsonl")}
+    assert samples >= 10
+    for name, found in writes.items():
+        assert abs(len(found) - samples) <= 3, (name, len(found), samples)
+        assert not any(line.startswith(f"[pid {process.pid}]") for line in found), "the sampler does not write"
+    others = [line for line in lines if re.search(r"(clone3?|v?fork|brk|mmap|mremap)\(", line)]
+    assert not others, others
+
+
+def held(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_no_more_descriptors_than_there_may_be(proctor):
+    """Under a low limit many processes are recorded all the same."""
+    limit = 64
+
+    def lower():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+    process = proctor.start("run", "-q", "-i", "50ms", "--no-pss", "--csv", "a.csv", "--summary", proctor.summary_file,
+                            "sh", "-c", IDLERS.format(80).replace("sleep 60", "sleep 1.5"), preexec_fn=lower)
+    assert process.stdout.readline() == b"ready\n"
+    most = 0
+    while process.poll() is None:
+        try:
+            most = max(most, held(process.pid))
+        except OSError:
+            break
+        time.sleep(0.05)
+    assert process.wait(20) == 0
+    assert 8 < most <= limit
+    summary = proctor.summary()
+    assert not [e for e in summary["events"] if e["type"] == "problem"]
+    rows = read_csv(proctor.work / "a.csv")
+    assert max(numbers(rows, "procs")) == 81
+    assert min(numbers(rows[5:-5], "mem_rss_bytes")) > 81 << 16, "all of them count at each sample"
+
+
+def test_no_more_than_six_thousand_descriptors(proctor):
+    """Whatever the limit: a held file costs the kernel 5 KB."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard < 8000:
+        skip_visibly(f"the limit of descriptors is {hard}")
+    source = proctor.folder / "many.c"
+    source.write_text('#include <stdio.h>\n#include <unistd.h>\nint main(void)\n{ for (int i = 0; i < 2300; i++) '
+                      'if (fork() == 0) { alarm(40); pause(); return 0; }\n puts("ready"); fflush(stdout); '
+                      'sleep(40); }\n')
+    subprocess.run(["cc", "-o", proctor.folder / "many", source], check=True)
+    process = proctor.start("run", "-q", "-i", "200ms", "--no-pss", "--no-record", "--csv", "a.csv",
+                            proctor.folder / "many")
+    assert process.stdout.readline() == b"ready\n"
+    wait_until(lambda: max(numbers(read_csv(proctor.work / "a.csv"), "procs"), default=0) == 2301, "all to be found")
+    time.sleep(1)
+    assert 5000 < held(process.pid) <= 6000 + 100
+    job = proctor.job_of(process)
+    process.terminate()
+    process.wait(40)
+    subprocess.run(["pkill", "-KILL", "-P", str(job)], check=False)
+
+
+def test_a_last_pid_that_somebody_made_up(proctor):
+    """A container's file system shows its own /proc/loadavg: new processes are found all the same."""
+    fake = proctor.folder / "loadavg"
+    fake.write_text("0.20 0.18 0.12 1/80 11206\n")
+    run = " ".join(map(str, proctor.arguments("run", "-q", "-i", "50ms", "--csv", "a.csv", "--", "sh", "-c",
+                                              "'sleep 0.5; sleep 0.5; sleep 0.5'")))
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                           f"mount --bind {fake} /proc/loadavg && cat /proc/loadavg && {run}"],
+                          capture_output=True, text=True, timeout=60, **proctor.options({}))
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        skip_visibly(done.stderr.strip())
+    assert done.returncode == 0 and "11206" in done.stdout, done.stderr
+    rows = read_csv(proctor.work / "a.csv")
+    assert max(numbers(rows, "procs_started")) == 4
+
+
+def test_forks_do_not_make_the_others_dear(proctor):
+    """A steady job pays little for what others on the machine start."""
+    process = proctor.start("run", "-q", "--no-record", "--no-pss", "-i", "50ms", "--csv", "a.csv", "sleep", "60")
+    forks = proctor.other(["sh", "-c", "while :; do /bin/true; sleep 0.02; done"])
+    time.sleep(1.5)
+    lines = traced(process, 3, "getdents64")
+    forks.kill()
+    process.terminate()
+    process.wait(20)
+    assert len([line for line in lines if "getdents64(" in line]) <= 8 * SLACK, "not at each sample"

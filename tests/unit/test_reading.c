@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is read of real processes at a tick, and what is not: who has not run is not read again, and
+ * nothing that happens is missed for it. */
+#include <math.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "recording.h"
+#include "util/clock.h"
+
+enum { FAMILY = 20, WARM_UP = 40, TICKS = 40 };
+
+static struct recording r;
+static pid_t family[FAMILY];
+static int orders[FAMILY]; /* the ends of pipes that they read from */
+static unsigned reads;
+
+ssize_t __real_pr_fs_pread(int fd, char *text, size_t size);
+ssize_t __wrap_pr_fs_pread(int fd, char *text, size_t size);
+
+ssize_t __wrap_pr_fs_pread(int fd, char *text, size_t size)
+{
+    reads++;
+    return __real_pr_fs_pread(fd, text, size);
+}
+
+/* What one of the family does when it is told to. */
+static void obey(char order)
+{
+    size_t size = 64 << 20;
+    clock_t began = clock();
+    char *memory;
+    switch (order) {
+    case 'w':
+        for (int fd = open("/dev/null", O_WRONLY | O_CLOEXEC), i = 0; i < 1000; i++)
+            if (write(fd, "0123456789", 10) != 10)
+                _exit(1);
+        break;
+    case 'c':
+        while (clock() - began < CLOCKS_PER_SEC / 20)
+            ;
+        break;
+    case 'm':
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memset(memory, 1, size);
+        munmap(memory, size);
+        break;
+    case 'x':
+        execl("/bin/sleep", "sleep", "100", (char *)NULL);
+        break;
+    default:
+        _exit(0);
+    }
+}
+
+static pid_t start_one(int *ret_order)
+{
+    int ends[2];
+    char order;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[1]);
+        while (read(ends[0], &order, 1) == 1)
+            obey(order);
+        _exit(0);
+    }
+    close(ends[0]);
+    *ret_order = ends[1];
+    return pid;
+}
+
+/* The order has been obeyed when the process sleeps again, or is gone. */
+static void tell(int i, char order)
+{
+    char path[64], text[256] = "";
+    usleep(20000);
+    assert_int_equal(write(orders[i], &order, 1), 1);
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)family[i]);
+    for (int k = 0; k < 1000; k++) {
+        usleep(20000);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return;
+        ssize_t n = read(fd, text, sizeof text - 1);
+        close(fd);
+        text[n > 0 ? n : 0] = '\0';
+        if (n <= 0 || strstr(text, ") S ") || strstr(text, ") Z "))
+            return;
+    }
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    recording_new(&r);
+    option(&r, OPTION_ROOT, "/");
+    option(&r, OPTION_NO_PSS, "yes");
+    option(&r, OPTION_SELECT, "cpu.*,mem.*,io.*,threads,fds,ctx.*,faults.*,procs");
+    for (int i = 0; i < FAMILY; i++)
+        family[i] = start_one(&orders[i]);
+    usleep(50000);
+    recording_begin(&r, (struct pr_target_setting){.root = getpid()});
+    for (int i = 0; i < WARM_UP; i++)
+        recording_tick(&r);
+    return 0;
+}
+
+static void end_one(int i)
+{
+    close(orders[i]);
+    kill(family[i], SIGKILL);
+    waitpid(family[i], NULL, 0);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (int i = 0; i < FAMILY; i++)
+        end_one(i);
+    recording_done(&r);
+    return 0;
+}
+
+static struct pr_entity *member(int i)
+{
+    struct pr_entity *e = pr_entities_find(&r.s.set, family[i]);
+    assert_non_null(e);
+    return e;
+}
+
+/* We ourselves run, and are read; all together are 60 files and more. */
+static void test_who_has_not_run_is_not_read(void **state)
+{
+    (void)state;
+    reads = 0;
+    for (int i = 0; i < TICKS; i++)
+        recording_tick(&r);
+    if (reads > TICKS * 12)
+        fail_msg("%u files were read in %d ticks", reads, TICKS);
+    assert_exactly(value_of(&r, PROCS), FAMILY + 1);
+}
+
+static void test_who_has_run_is_read_at_the_next_tick(void **state)
+{
+    (void)state;
+    double cpu = value_of(&r, CPU_TIME), wchar = member(3)->value[METRIC_IO_WCHAR];
+    tell(3, 'w');
+    recording_tick(&r);
+    assert_exactly(member(3)->value[METRIC_IO_WCHAR] - wchar, 10000);
+    tell(7, 'c');
+    recording_tick(&r);
+    assert_true(value_of(&r, CPU_TIME) - cpu >= 0.05);
+}
+
+static void test_a_peak_between_two_ticks(void **state)
+{
+    (void)state;
+    assert_true(member(5)->value[METRIC_MEM_RSS_PEAK] < 64 << 20);
+    tell(5, 'm');
+    recording_tick(&r);
+    assert_true(member(5)->value[METRIC_MEM_RSS_PEAK] >= 64 << 20);
+    assert_true(member(5)->value[METRIC_MEM_RSS] < 64 << 20);
+    assert_true(value_of(&r, MEM_RSS_PEAK) >= 64 << 20);
+}
+
+static void test_exec(void **state)
+{
+    (void)state;
+    tell(2, 'x');
+    recording_tick(&r);
+    assert_string_equal(member(2)->comm, "sleep");
+}
+
+/* A zombie's clock stands still, but it has run to become one. */
+static void test_death(void **state)
+{
+    (void)state;
+    tell(1, 'q');
+    recording_tick(&r);
+    assert_int_equal(member(1)->state, 'Z');
+    assert_exactly(value_of(&r, PROCS), FAMILY);
+    for (int i = 0; i < 3; i++)
+        recording_tick(&r);
+    waitpid(family[1], NULL, 0);
+    double cpu = value_of(&r, CPU_TIME);
+    recording_tick(&r);
+    assert_null(pr_entities_find(&r.s.set, family[1]));
+    recording_tick(&r);
+    assert_int_equal(r.s.ledger.unabsorbed, 0);
+    assert_true(value_of(&r, CPU_TIME) >= cpu);
+}
+
+/* The clock of a pid is that of whoever has it now. */
+static void test_a_pid_that_is_used_again(void **state)
+{
+    (void)state;
+    struct pr_entity *e = member(4);
+    pr_source_release(&r.s.host, e);
+    e->start--;    /* another process had the pid when we met it, */
+    e->ran_seen++; /* and its clock showed another time */
+    recording_tick(&r);
+    assert_true(e->life != LIFE_ALIVE);
+}
+
+/* Who has lost its parent has another one, though it has not run. */
+static void test_an_orphan_has_another_parent(void **state)
+{
+    (void)state;
+    struct pr_entity *e = member(6);
+    struct pr_entity *gone = pr_entities_add(&r.s.set, 0x3fffff, 1);
+    e->ppid = gone->pid;
+    gone->life = LIFE_VANISHED;
+    gone->value[METRIC_FAULTS_MINOR] = 0;
+    /* Parents stand before their children. */
+    struct pr_entity *last = r.s.set.items[r.s.set.count - 1];
+    memmove(r.s.set.items + 1, r.s.set.items, (r.s.set.count - 1) * sizeof last);
+    r.s.set.items[0] = last;
+    recording_tick(&r);
+    assert_int_equal(e->ppid, getpid());
+}
+
+/* Descriptors and swap are not read at each tick of one of many that run: then they are marked, and
+ * absent in its row; of one that has not run they are as they were. */
+static void test_what_is_read_in_turn_has_its_age_told(void **state)
+{
+    (void)state;
+    bool fresh = false, aged = false;
+    r.s.want_members = true;
+    for (int i = 0; i < 200 && !(fresh && aged); i++) {
+        recording_tick(&r);
+        const struct pr_member *us = &r.s.now.members[0];
+        assert_int_equal(us->pid, getpid());
+        fresh |= !isnan(us->value[METRIC_FDS]);
+        aged |= isnan(us->value[METRIC_FDS]);
+        assert_int_equal(r.s.now.mark[METRIC_FDS],
+                         isnan(us->value[METRIC_FDS]) ? MARK_AGED : MARK_NONE);
+        assert_false(isnan(r.s.now.members[FAMILY].value[METRIC_FDS]));
+        assert_false(isnan(value_of(&r, FDS)));
+    }
+    assert_true(fresh && aged);
+    assert_true(pr_entities_find(&r.s.set, getpid())->refreshed_at > r.s.sampled - 5 * NS_PER_S);
+}
+
+/* At the limit whoever has not run for long gives its descriptors to those that run. */
+static void test_the_idle_give_way(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < r.s.set.count; k++)
+        pr_source_release(&r.s.host, r.s.set.items[k]);
+    int limit = r.s.host.hold_limit = r.s.host.holding + 6; /* for us and for one more */
+    pid_t busy = family[FAMILY - 1];
+    for (int i = 0; i < 60; i++) {
+        char order = 'w';
+        assert_int_equal(write(orders[FAMILY - 1], &order, 1), 1);
+        if (i == 0) /* those that come first take all there is */
+            for (int k = 0; k < 3; k++)
+                pr_source_read(&(struct pr_tick){&r.s.host, 1, r.s.text, SESSION_TEXT}, member(k),
+                               SOURCE_pid_stat);
+        recording_tick(&r);
+        assert_true(r.s.host.holding <= limit);
+    }
+    struct pr_entity *e = pr_entities_find(&r.s.set, busy);
+    assert_true(e->fd[SOURCE_pid_stat] >= 0 && e->fd[SOURCE_pid_io] >= 0);
+    for (int k = 0; k < 3; k++)
+        assert_int_equal(member(k)->fd[SOURCE_pid_stat], -1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_who_has_not_run_is_not_read),
+        TEST(test_who_has_run_is_read_at_the_next_tick),
+        TEST(test_a_peak_between_two_ticks),
+        TEST(test_exec),
+        TEST(test_death),
+        TEST(test_a_pid_that_is_used_again),
+        TEST(test_an_orphan_has_another_parent),
+        TEST(test_what_is_read_in_turn_has_its_age_told),
+        TEST(test_the_idle_give_way),
+    };
+    return cmocka_run_group_tests_name("reading", tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PSS by budget: whose comes first, what is said in between, and what would hold a process up. */
+#include <math.h>
+
+#include "recording.h"
+#include "util/clock.h"
+
+static struct recording r;
+static struct fake_process job[3] = {
+    {.pid = 100,
+     .ppid = 1,
+     .rss_pages = 1000,
+     .vms_pages = 9000,
+     .pss_kb = 2000,
+     .private_kb = 1000},
+    {.pid = 101,
+     .ppid = 100,
+     .rss_pages = 3000,
+     .vms_pages = 9001,
+     .pss_kb = 6000,
+     .private_kb = 500},
+    {.pid = 102,
+     .ppid = 100,
+     .rss_pages = 2000,
+     .vms_pages = 9002,
+     .pss_kb = 4000,
+     .private_kb = 500},
+};
+
+static void begin(const char *budget, int count)
+{
+    option(&r, OPTION_BUDGET, budget);
+    for (int i = 0; i < count; i++)
+        tree_process(r.dir, job[i]);
+    recording_begin(&r, (struct pr_target_setting){.root = 100});
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    recording_new(&r);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    recording_done(&r);
+    return 0;
+}
+
+static struct pr_entity *member(int i)
+{
+    return pr_entities_find(&r.s.set, 100 + i);
+}
+
+/* Which one was read at this tick; -1 for none. There is budget for one. */
+static int read_now(void)
+{
+    int which = -1;
+    bool all = true;
+    for (int i = 0; i < 3; i++) {
+        struct pr_entity *e = member(i);
+        all &= e && e->share.at;
+        if (e && e->share.at)
+            e->share.cost = NS_PER_S / 200;
+    }
+    r.s.allowance = all ? 10000 : 0;
+    recording_tick(&r);
+    for (int i = 0; i < 3; i++)
+        if (member(i)->share.at == r.s.sampled) {
+            assert_int_equal(which, -1);
+            which = i;
+        }
+    return which;
+}
+
+static void test_whose_comes_first(void **state)
+{
+    (void)state;
+    begin("0.001%", 3);
+    assert_int_equal(read_now(), 1); /* never read: the largest */
+    assert_int_equal(read_now(), 2);
+    assert_absent(value_of(&r, MEM_PSS)); /* too much of it is not known */
+    assert_int_equal(read_now(), 0);
+    struct fake_process grown = job[0];
+    grown.rss_pages += 5000;
+    tree_process(r.dir, grown);
+    assert_int_equal(read_now(), 0); /* changed most */
+    member(2)->share.at -= 120 * NS_PER_S;
+    assert_int_equal(read_now(), 2); /* the oldest */
+}
+
+static void test_what_is_said_in_between(void **state)
+{
+    (void)state;
+    begin("0.001%", 1);
+    r.s.allowance = 10000;
+    recording_tick(&r);
+    assert_exactly(value_of(&r, MEM_PSS), 2000 << 10);
+    assert_int_equal(r.s.now.mark[METRIC_MEM_PSS], MARK_NONE);
+    assert_exactly(value_of(&r, MEM_PSS_AGE), 0);
+    struct fake_process now = job[0];
+    for (int pages = 1500; pages >= 0; pages -= 750) {
+        now.rss_pages = (unsigned long)pages;
+        now.pss_kb = 1; /* not read */
+        tree_process(r.dir, now);
+        r.s.allowance = -1000000;
+        recording_tick(&r);
+        double rss = pages * 4096.0;
+        assert_exactly(value_of(&r, MEM_PSS), fmax(0, (2000 << 10) + rss - 1000 * 4096));
+        assert_true(value_of(&r, MEM_USS) <= value_of(&r, MEM_PSS));
+        assert_int_equal(r.s.now.mark[METRIC_MEM_PSS], MARK_ESTIMATED);
+        assert_true(value_of(&r, MEM_PSS_AGE) > 0);
+    }
+}
+
+/* Nobody is held up for more than 10 ms but once a minute, however much budget there is. */
+static void test_a_large_process_is_read_once_a_minute(void **state)
+{
+    (void)state;
+    struct fake_process large = job[0];
+    large.rss_pages = 1000000; /* 35 ms */
+    tree_process(r.dir, large);
+    recording_begin(&r, (struct pr_target_setting){.root = 100});
+    recording_tick(&r);
+    struct pr_entity *e = member(0);
+    assert_int_equal(e->share.at, r.s.sampled);
+    e->share.cost = 35 * NS_PER_S / 1000; /* as a real one would have taken */
+    for (int i = 0; i < 5; i++) {
+        recording_tick(&r);
+        assert_true(e->share.at < r.s.sampled);
+        assert_false(isnan(value_of(&r, MEM_PSS)));
+    }
+    e->share.stalled_at -= 60 * NS_PER_S;
+    recording_tick(&r);
+    assert_int_equal(e->share.at, r.s.sampled);
+}
+
+/* What a page costs is learned from what was measured. */
+static void test_costs_are_learned(void **state)
+{
+    (void)state;
+    begin("100000%", 1);
+    recording_tick(&r);
+    assert_exactly(r.s.turns.page_cost, 0); /* of a thousand pages nothing is learned */
+    struct fake_process now = job[0];
+    now.rss_pages = 100000;
+    tree_process(r.dir, now);
+    recording_tick(&r);
+    assert_true(r.s.turns.page_cost > 0);
+    assert_true(member(0)->share.cost > 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_whose_comes_first),
+        TEST(test_what_is_said_in_between),
+        TEST(test_a_large_process_is_read_once_a_minute),
+        TEST(test_costs_are_learned),
+    };
+    return cmocka_run_group_tests_name("share", tests, NULL, NULL);
+}
