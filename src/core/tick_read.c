@@ -22,7 +22,7 @@
 #include "util/clock.h"
 
 #define TURN_TIME  (4 * NS_PER_S) /* in which each has its turn */
-#define TURN_LEAST 4              /* turns at a tick */
+#define TURN_LEAST 2              /* turns at a tick */
 #define AGE_MOST   (5 * NS_PER_S) /* said in the name of MARK_AGED */
 #define SIZE_TIME  NS_PER_S       /* in which the size of one that does not run is looked at */
 #define LOOKS_YOUNG                                                                                \
@@ -88,8 +88,10 @@ static bool borrows_memory(const struct pr_session *s, struct pr_entity *e)
 {
     const struct pr_entity *parent = e->own_mm ? NULL : pr_entities_find(&s->set, e->ppid);
     if (!parent || s->host.foreign || isnan(e->value[METRIC_MEM_VMS]) ||
-        parent->value[METRIC_MEM_VMS] != e->value[METRIC_MEM_VMS])
+        parent->value[METRIC_MEM_VMS] != e->value[METRIC_MEM_VMS]) {
+        e->own_mm |= e->looks > LOOKS_YOUNG;
         return false;
+    }
     e->own_mm = syscall(SYS_kcmp, e->pid, e->ppid, KCMP_VM, 0, 0) != 0;
     return !e->own_mm;
 }
