@@ -22,7 +22,7 @@
 #include "util/clock.h"
 
 #define TURN_TIME  (4 * NS_PER_S) /* in which each has its turn */
-#define TURN_LEAST 4              /* turns at a tick */
+#define TURN_LEAST 2              /* turns at a tick */
 #define AGE_MOST   (5 * NS_PER_S) /* said in the name of MARK_AGED */
 #define SIZE_TIME  NS_PER_S       /* in which the size of one that does not run is looked at */
 #define LOOKS_YOUNG                                                                                \
@@ -88,8 +88,10 @@ static bool borrows_memory(const struct pr_session *s, struct pr_entity *e)
 {
     const struct pr_entity *parent = e->own_mm ? NULL : pr_entities_find(&s->set, e->ppid);
     if (!parent || s->host.foreign || isnan(e->value[METRIC_MEM_VMS]) ||
-        parent->value[METRIC_MEM_VMS] != e->value[METRIC_MEM_VMS])
+        parent->value[METRIC_MEM_VMS] != e->value[METRIC_MEM_VMS]) {
+        e->own_mm |= e->looks > LOOKS_YOUNG;
         return false;
+    }
     e->own_mm = syscall(SYS_kcmp, e->pid, e->ppid, KCMP_VM, 0, 0) != 0;
     return !e->own_mm;
 }
@@ -138,7 +140,7 @@ static bool is_orphaned(const struct pr_session *s, const struct pr_entity *e)
 static bool has_run(const struct pr_session *s, const struct pr_entity *e)
 {
     return e->ran < 0 || e->ran != e->ran_seen || e->state == 'R' || e->awaited ||
-           (s->inside && e->pid == getpid()) || is_orphaned(s, e);
+           is_orphaned(s, e);
 }
 
 static bool has_turn(const struct pr_session *s, size_t k)
@@ -157,7 +159,9 @@ static enum depth depth_of(const struct pr_session *s, const struct pr_tick *t,
                            const struct pr_entity *e, size_t k)
 {
     int64_t age = t->now - e->refreshed_at;
-    if (!t->host->held || s->now.last || s->config->peaks || !e->looks || age >= AGE_MOST)
+    bool ourselves = s->inside && e->pid == getpid(); /* what is ours is taken out each time */
+    if (!t->host->held || s->now.last || s->config->peaks || !e->looks || ourselves ||
+        age >= AGE_MOST)
         return DEPTH_ALL;
     bool ran = has_run(s, e), young = e->looks < LOOKS_YOUNG && is_power_of_two(e->looks);
     if ((ran && young) || (has_turn(s, k) && (ran || e->aged || age >= TURN_TIME / 2)))
@@ -403,9 +407,9 @@ void pr_tick_read(struct pr_session *s, int64_t now)
     for (size_t k = 0; k < s->set.count; k++)
         read_one(s, &t, k);
     reset_marks(s, &t);
-    if (s->net) /* before what uses the budget up: sockets may soon be gone */
+    take_ourselves_out(s); /* as much as there was when we were read */
+    if (s->net)            /* before what uses the budget up: sockets may soon be gone */
         pr_net_read(s->net, &s->set, &t, s->allowance >= 0, s->now.last);
     pr_tick_shares(s, &t);
-    take_ourselves_out(s);
     join_new(s);
 }

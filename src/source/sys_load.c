@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/loadavg, "0.52 0.58 0.59 1/467 12345": three averages, tasks that run and all tasks, the
  * last pid. And how many processes there are, by a listing of /proc: that is dear with many of
- * them, so it is done only when somebody was forked or went, and about once a second at most. */
+ * them, so it is done only when somebody was forked or went, and about once a second at most;
+ * beside a job, which may be over soon, not in the first second. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@
 struct load {
     int fd;                 /* held, -1 for none */
     struct pr_loadavg then; /* when the processes were counted */
-    int64_t listed_at;
-    double procs; /* NaN is not yet */
+    int64_t listed_at;      /* or, at first, when it might have been */
+    double procs;           /* NaN is not yet */
 };
 
 static bool count_one(void *count, const char *name)
@@ -37,11 +38,16 @@ static bool may_differ(const struct load *l, const struct pr_tick *t, const stru
            now->tasks != l->then.tasks;
 }
 
-static int count_processes(struct load *l, const struct pr_tick *t, const struct pr_loadavg *now)
+static int count_processes(struct load *l, const struct pr_tick *t, const struct pr_loadavg *now,
+                           bool beside)
 {
     double count = 0;
-    bool early = !isnan(l->procs) && t->now - l->listed_at < LIST_EVERY;
-    if (early || (!isnan(l->procs) && !may_differ(l, t, now)))
+    bool known = !isnan(l->procs), early = t->now - l->listed_at < LIST_EVERY;
+    if (beside && !known && !l->listed_at) {
+        l->listed_at = t->now;
+        return 0;
+    }
+    if ((early && (known || beside)) || (known && !may_differ(l, t, now)))
         return 0;
     int r = pr_fs_list(t->host->proc, ".", t->text, t->text_size, count_one, &count);
     l->procs = r < 0 ? NAN : count;
@@ -69,7 +75,7 @@ static int read_it(struct pr_machine *m, const struct pr_tick *t, void **state)
         n = -EIO;
     if (n < 0) /* proc mounted with subset=pid: processes can still be counted */
         pr_machine_explain(m, MACHINE_sys_load, "/proc/loadavg: %s", strerror((int)-n));
-    int r = count_processes(l, t, &now);
+    int r = count_processes(l, t, &now, m->of && m->host->held);
     m->raw[METRIC_SYSTEM_LOAD1] = now.load1;
     m->raw[METRIC_SYSTEM_PROCS] = l->procs;
     return r;

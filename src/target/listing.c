@@ -168,9 +168,8 @@ static uint64_t less_of(uint64_t n, uint64_t by)
  */
 static bool can_ask(const struct pr_listing *l, int64_t now)
 {
-    return l->in_turn && l->looked && !l->before && !l->look_again && !l->all &&
-           l->last_pid >= l->then[0] && l->last_pid - l->then[0] <= l->known.count + ASK_LEAST &&
-           now - l->listed_at < ALL_EVERY;
+    return l->in_turn && l->looked && !l->look_again && !l->all && l->last_pid >= l->then[0] &&
+           l->last_pid - l->then[0] <= l->known.count + ASK_LEAST && now - l->listed_at < ALL_EVERY;
 }
 
 static void ask_for(struct pr_listing *l, const struct pr_tick *t, uint64_t pid)
@@ -191,7 +190,8 @@ static void ask_for_new(struct pr_listing *l, const struct pr_tick *t)
     struct pr_map known = l->known;
     l->known = l->next;
     l->next = known;
-    for (uint64_t pid = l->then[0] + 1; pid <= l->last_pid; pid++)
+    uint64_t from = l->then[0] > l->before ? l->then[0] : l->before;
+    for (uint64_t pid = from + 1; pid <= l->last_pid; pid++)
         ask_for(l, t, pid);
     for (size_t i = 0; i < l->young.cap && l->young.count; i++) {
         uint64_t pid = l->young.slots[i].key, inode;
@@ -201,6 +201,12 @@ static void ask_for_new(struct pr_listing *l, const struct pr_tick *t)
         if (r == -ENOENT || r == -ESRCH)
             pr_map_remove(&l->next, pid);
     }
+}
+
+bool pr_listing_is_stranger(const struct pr_listing *l, pid_t pid)
+{
+    uint64_t inode;
+    return (uint64_t)pid <= l->before || pr_map_get(&l->next, (uint64_t)pid, &inode);
 }
 
 int pr_listing_look(struct pr_listing *l, const struct pr_tick *t, pid_t only)
@@ -216,6 +222,7 @@ int pr_listing_look(struct pr_listing *l, const struct pr_tick *t, pid_t only)
     int r = 0;
     if (only && l->in_turn) { /* a job may well have ended before anybody else matters */
         l->before = l->last_pid;
+        l->listed_at = t->now;
         ask_for(l, t, (uint64_t)only);
     } else if (ask) {
         ask_for_new(l, t);

@@ -46,6 +46,8 @@ int pr_listing_look(struct pr_listing *l, const struct pr_tick *t, pid_t only);
 /* The candidate has been placed, as a member or not. */
 void pr_listing_placed(struct pr_listing *l, const struct pr_tick *t, const struct pr_candidate *c,
                        bool member);
+/* Is it known to be nobody new? Not to be asked of a member. */
+bool pr_listing_is_stranger(const struct pr_listing *l, pid_t pid);
 /* Behind the last candidate. */
 void pr_listing_end(struct pr_listing *l);
 void pr_listing_done(struct pr_listing *l, bool close_files);

@@ -34,7 +34,6 @@ static bool is_stranger(const struct tree *tree, pid_t pid)
 static enum place place_of(const struct tree *tree, const struct pr_entities *set,
                            const struct pr_stat_line *line)
 {
-    uint64_t inode;
     if (line->pid == tree->setting.self || is_stranger(tree, line->pid))
         return NOT_OURS;
     if (tree->setting.adopter && line->ppid == tree->setting.adopter)
@@ -42,7 +41,7 @@ static enum place place_of(const struct tree *tree, const struct pr_entities *se
     if (pr_entities_find(set, line->ppid))
         return OURS;
     if (line->ppid <= 1 || line->ppid == tree->setting.self ||
-        pr_map_get(&tree->listing.next, (uint64_t)line->ppid, &inode))
+        pr_listing_is_stranger(&tree->listing, line->ppid))
         return NOT_OURS;
     return UNKNOWN;
 }

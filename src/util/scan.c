@@ -21,7 +21,8 @@ bool pr_scan_u64(struct pr_scan *s, uint64_t *ret)
     uint64_t v = 0;
     for (; s->p < s->end && *s->p >= '0' && *s->p <= '9'; s->p++) {
         uint64_t digit = (uint64_t)(*s->p - '0');
-        v = v > (UINT64_MAX - digit) / 10 ? UINT64_MAX : v * 10 + digit;
+        bool fits = s->p - start < 19 || v <= (UINT64_MAX - digit) / 10; /* 19 digits always do */
+        v = fits ? v * 10 + digit : UINT64_MAX;
     }
     if (s->p == start)
         return false;

@@ -43,7 +43,8 @@ def test_a_job_has_the_machine_beside_it(proctor):
     assert idle[0] == 0 and idle == sorted(idle), "counters count from the start"
     metrics = proctor.summary()["metrics"]
     assert metrics["system.mem.used"]["last"] is not None, "the machine is still there when the job has ended"
-    assert metrics["system.procs"]["peak"] >= 2
+    done = proctor.run("-q", "-i", "500ms", "--summary", proctor.summary_file, "sleep", "1.2")
+    assert done.returncode == 0 and proctor.summary()["metrics"]["system.procs"]["peak"] >= 2
 
 
 def test_each_core_disk_file_system_and_interface_has_a_series(proctor):
@@ -82,12 +83,14 @@ def test_bytes_that_reach_the_disk_are_counted_once(proctor):
     assert abs(summary["metrics"]["system.disk.write"]["total"] - truth) < 16 << 20
 
 
-def test_it_is_read_ten_times_a_second_at_the_most(proctor):
-    done = proctor.run("-q", "-i", "10ms", "--budget", "50%", "--csv", "a.csv", "sleep", "1")
+@pytest.mark.parametrize("words, least, most", [(["system", "--duration", "1s"], 5, 14), (["run", "sleep", "1"], 2, 4)])
+def test_it_is_read_ten_times_a_second_at_the_most_and_twice_beside_a_job(proctor, words, least, most):
+    options = ["-q", "-i", "10ms", "--budget", "50%", "--csv", "a.csv"]
+    done = proctor(words[0], *options, *words[1:])
     assert done.returncode == 0
     rows = read_csv(proctor.work / "a.csv")
     read = [row for row in rows if row["system_mem_total_bytes"]]
-    assert len(rows) > 40 and 5 <= len(read) <= 14, "in between it is absent, not repeated"
+    assert len(rows) > 40 and least <= len(read) <= most, "in between it is absent, not repeated"
     assert rows[0]["system_mem_total_bytes"] and rows[-1]["system_mem_total_bytes"]
     busy = numbers(read, "system_cpu_usage_cores")
     assert busy and max(busy) <= os.cpu_count() * 4, "rates are over the time between readings"
@@ -168,14 +171,14 @@ def test_memory_of_the_job_gives_way_to_the_machine(proctor):
     """PSS of 400 MB of small pages costs more than the budget: it is read less often, the machine is not."""
     code = "import mmap, time; m = mmap.mmap(-1, 400 << 20); m.madvise(mmap.MADV_NOHUGEPAGE); " \
            "[m.__setitem__(i, 1) for i in range(0, 400 << 20, 4096)]; time.sleep(2)"
-    done = proctor.run("-q", "-i", "200ms", "--budget", "3%", "--csv", "a.csv", "/usr/bin/python3", "-c", code)
+    done = proctor.run("-q", "-i", "250ms", "--budget", "3%", "--csv", "a.csv", "/usr/bin/python3", "-c", code)
     assert done.returncode == 0
     rows = read_csv(proctor.work / "a.csv")
-    assert sum(bool(row["system_mem_total_bytes"]) for row in rows) > len(rows) / 2
+    assert sum(bool(row["system_mem_total_bytes"]) for row in rows) >= len(rows) / 2 - 1, "every other one"
 
 
 def test_no_rate_over_a_sliver_of_time(proctor):
-    done = proctor.run("-q", "-i", "200ms", "--csv", "a.csv", "sleep", "0.405")
+    done = proctor("system", "-q", "-i", "200ms", "--csv", "a.csv", "--duration", "0.405s")
     assert done.returncode == 0
     last_row = read_csv(proctor.work / "a.csv")[-1]
     assert float(last_row["interval_seconds"]) > 0.05 or last_row["system_cpu_usage_cores"] == ""

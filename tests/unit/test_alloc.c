@@ -3,6 +3,7 @@
  * and a row per process; every allocation of the library is counted. */
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -159,14 +160,33 @@ static void test_with_averages(void **state)
     check(NULL);
 }
 
+/* At the limit of descriptors, where those that do not run give way. */
+static void test_at_the_limit_of_descriptors(void **state)
+{
+    (void)state;
+    struct rlimit old, low = {32, 0};
+    getrlimit(RLIMIT_NOFILE, &old);
+    low.rlim_max = old.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0); /* a quarter may be held */
+    check(NULL);
+    setrlimit(RLIMIT_NOFILE, &old);
+}
+
+static void test_with_names(void **state)
+{
+    (void)state;
+    option(&r, OPTION_MATCH, "alloc");
+    check(change_one);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_steady_family),
-        TEST(test_coming_and_going),
-        TEST(test_with_averages),
+        TEST(test_a_steady_family), TEST(test_coming_and_going),
+        TEST(test_with_averages),   TEST(test_at_the_limit_of_descriptors),
+        TEST(test_with_names),
     };
     return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
 }

@@ -121,10 +121,25 @@ static void test_many(void **state)
     pr_entities_done(&set);
 }
 
+/* 20,000 processes are 25 MB. What only --average and --match need is there only with them. */
+static void test_members_are_small(void **state)
+{
+    (void)state;
+    assert_true(sizeof(struct pr_entity) <= 1280);
+    for (int with = 0; with < 2; with++) {
+        struct pr_entities set = {.with_mean = with, .with_names = with};
+        struct pr_entity *e = pr_entities_add(&set, 1, 1);
+        assert_int_equal(e->mean != NULL, with);
+        assert_int_equal(e->named != NULL, with);
+        pr_entities_done(&set);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_new_member_is_blank),
+        cmocka_unit_test(test_members_are_small),
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_pid_reuse),
         cmocka_unit_test(test_sweep_keeps_the_order),
