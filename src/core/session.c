@@ -195,7 +195,7 @@ int pr_session_begin(struct pr_session *s)
     s->begun = true;
     if (s->reaping) /* children of whoever we were before we became proctor */
         pr_self_absorbed_io(s->strange_io);
-    s->roll.forks = -pr_machine_forks(&s->host);
+    s->roll.forks = s->select.reads & READ_CPUS ? -pr_machine_forks(&s->host) : NAN;
     pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup);
     share_descriptors(s);
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -387,7 +387,7 @@ void pr_session_end(struct pr_session *s)
     sample(s, now, true);
     pr_tick_last(s);
     pr_tick_kills(s);
-    s->roll.forks += pr_machine_forks(&s->host);
+    s->roll.forks += s->machine.raw[METRIC_SYSTEM_FORKS];
     int64_t cpu = s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
     s->self_cpu = s->inside ? cpu : pr_clock_process_cpu();
     s->self_cpu += llround(s->machine.space_cpu * 1e9);

@@ -45,18 +45,21 @@ static double number_at(const struct pr_oom *o, const struct pr_host *host, int 
     return pr_scan_u64(&s, &v) ? (double)v : NAN; /* "max" is none */
 }
 
+/* In version 1 what is above the group counts no kills of its processes. */
 static void count_at(const struct pr_oom *o, const struct pr_host *host, int level, double *ret)
 {
     char text[1024];
-    ret[OOM_HITS] = ret[OOM_KILLS] = NAN;
-    ssize_t n = read_at(o, host, level, o->version == 2 ? "memory.events" : "memory.oom_control",
-                        text, sizeof text);
-    if (n > 0 && o->version == 2)
+    bool v2 = o->version == 2;
+    ret[OOM_HITS] = v2 ? NAN : number_at(o, host, level, "memory.failcnt");
+    ret[OOM_KILLS] = NAN;
+    if (!v2 && level > 0)
+        return;
+    ssize_t n =
+        read_at(o, host, level, v2 ? "memory.events" : "memory.oom_control", text, sizeof text);
+    if (n > 0 && v2)
         pr_scan_keyed(text, (size_t)n, events, 2, ret);
     else if (n > 0)
         pr_scan_keyed(text, (size_t)n, &kill_row, 1, ret);
-    if (o->version == 1)
-        ret[OOM_HITS] = number_at(o, host, level, "memory.failcnt");
 }
 
 static double machine_kills(const struct pr_host *host)
@@ -109,13 +112,16 @@ static void take_hit(struct pr_oom *o, const struct pr_host *host, int level, do
 void pr_oom_read(struct pr_oom *o, const struct pr_host *host)
 {
     o->machine_kills = machine_kills(host) - o->machine_before;
+    if (o->machine_kills == 0) { /* it counts those of all groups, too */
+        o->kills = o->levels ? 0 : NAN;
+        return;
+    }
     for (int level = 0; level < o->levels; level++) {
         double now[OOM_COUNTS];
         count_at(o, host, level, now);
         double hits = now[OOM_HITS] - o->before[level][OOM_HITS],
                kills = now[OOM_KILLS] - o->before[level][OOM_KILLS];
-        if (level == 0 ||
-            isnan(o->kills)) /* a group without a controller has no account of its own */
+        if (level == 0 || isnan(o->kills)) /* a group without a controller has no account */
             o->kills = kills;
         if (hits > 0 && !(o->hits > 0))
             take_hit(o, host, level, hits);
