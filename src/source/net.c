@@ -23,7 +23,8 @@
 #define IDLE_MOST  (10 * NS_PER_S) /* however little there is to see */
 #define SPARING    200             /* without budget it takes one part in so many of the time */
 #define IDLE       1000            /* while the job has no socket: one part in so many */
-#define LAST_WORDS 5               /* ms: the kernel tells of closing a little later */
+#define LAST_WORDS 5               /* ms: the kernel tells of closing a little later, */
+#define LAST_MOST  20              /* and on a busy machine in so many parts */
 
 struct pr_net {
     int dumps, events; /* netlink sockets, or -1 */
@@ -212,8 +213,9 @@ void pr_net_settle(struct pr_net *n, struct pr_entities *set)
 {
     if (n->dumps < 0)
         return;
-    poll(&(struct pollfd){.fd = n->events, .events = POLLIN}, n->events >= 0, LAST_WORDS);
-    hear(n, set);
+    struct pollfd words = {.fd = n->events, .events = POLLIN};
+    for (int i = 0; i < LAST_MOST && poll(&words, n->events >= 0, LAST_WORDS) > 0; i++)
+        hear(n, set);
     pr_net_table_settle(&n->table, set);
 }
 
