@@ -128,12 +128,12 @@ def share(tool, quantity, programs, base):
             job = Job(process)
             if tool.fastest == 1 or tool.name == "top":
                 job.pids = []  # of the whole machine
-            monitor = Monitor(tool.watch(job, hz, 4, work), work)
+            monitor = Monitor(tool.watch(job, hz, 30, work), work)
             time.sleep(1.1)
             gate.write_text("\n")
             process.wait()
-            time.sleep(0.2)
-        monitor.finish(tool.sign, 10)
+            time.sleep(1.1 / hz)
+        monitor.finish(tool.sign or (tool.early if wait else None), 10)
         true = json.loads(report.read_bytes().split(b"\0")[0])[truth]
         said = tool.said(work)[quantity]
         return {"reason": "does not say"} if said is None else {"share": said / true}

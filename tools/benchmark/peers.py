@@ -18,6 +18,7 @@ class Tool:
     python = False
     peer = True
     sign = None  # what tells it to end, where it does not by itself
+    early = None  # what tells it to end before its time
     reason = None  # why it is not there
 
     def __init__(self, program):
@@ -205,6 +206,7 @@ def mprof_sizes(text):
 
 class Pidstat(Tool):
     name, what, fastest = "pidstat", "`-h -u -r -d -p` with the pids; seconds are its shortest interval", 1
+    early = signal.SIGINT
 
     def watch(self, job, hz, seconds, work):
         pids = ",".join(map(str, job.pids)) if job.pids else "ALL"
@@ -229,7 +231,7 @@ def pidstat_samples(text, job=None):
         words = line.split()
         if line.startswith("#"):
             names = words[1:]
-        elif names and len(words) >= len(names):
+        elif names and len(words) >= len(names) and words[0] != "Average:":
             row = dict(zip(names, words))
             if (int(row["PID"]) in pids) if pids else row["Command"] == KNOWN_JOB:
                 found.setdefault(row["Time"], []).append(row)
@@ -238,6 +240,7 @@ def pidstat_samples(text, job=None):
 
 class Top(Tool):
     name, what = "top", "`-b`; with the pids up to 20, else of the machine: rows of the job count"
+    early = signal.SIGINT
 
     def watch(self, job, hz, seconds, work):
         few = ["-p", ",".join(map(str, job.pids))] if job.pids and len(job.pids) <= 20 else []

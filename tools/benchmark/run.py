@@ -226,14 +226,14 @@ class Cost:
         return {"us": statistics.median(self.each), "least": min(self.each), "most": max(self.each),
                 "job_us": statistics.median(self.per_job), "size": statistics.median(self.sizes), "hz": hz,
                 "startup": statistics.median(self.startup) if self.startup else None, "note": self.note,
-                "repetitions": len(self.each)}
+                "repetitions": len(self.each), "each": self.each}
 
 
 def repeat(tool, case, crowd, cost, base, programs):
     """One repetition of one tool."""
     hz = min(case.hz, tool.fastest)
     if tool.exact:  # it says itself what its samples cost
-        samples = max(3, int(LONG[hz] * hz))
+        samples = max(3, int(LONG[hz] * hz / (2 if case.processes >= 100 else 1)))
         work = work_folder(base)
         try:
             (work / "pids").write_text("\n".join(map(str, crowd.pids)))
