@@ -163,13 +163,15 @@ def shares(tools, repetitions, programs, base, progress):
     return results
 
 
-def life(tool, programs, base):
-    """CPU seconds over a job that does nothing, of one that only starts jobs."""
+def startup(tool, base):
+    """CPU seconds for a job that does nothing, less what that uses; None of one that can start no job."""
     def once(words):
         work = work_folder(base)
         try:
             return Monitor(words(work), work).finish(None, GRACE)
         finally:
             shutil.rmtree(work)
-    return [once(lambda work: tool.start(["/bin/true"], RATE, work)) - once(lambda work: ["/bin/true"])
-            for _ in range(5)]
+    if tool.reason or not tool.start(["/bin/true"], RATE, base):
+        return None
+    return statistics.median(once(lambda work: tool.start(["/bin/true"], min(RATE, tool.fastest), work)) -
+                             once(lambda work: ["/bin/true"]) for _ in range(5))

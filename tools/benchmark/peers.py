@@ -18,6 +18,7 @@ class Tool:
     python = False
     peer = True
     sign = None  # what tells it to end, where it does not by itself
+    streams = None  # the file to which it writes each sample at once
     early = None  # what tells it to end before its time
     reason = None  # why it is not there
 
@@ -38,7 +39,7 @@ def rows_of(path):
 
 class Ours(Tool):
     name, what = "proctor", "default metrics and the machine, `--no-pss --no-gpu`, CSV"
-    peer = False
+    peer, streams = False, "a.csv"
     options = ["--no-pss", "--no-gpu", "--csv", "a.csv"]
 
     def common(self, hz):
@@ -95,7 +96,8 @@ class Loop(Tool):
 
 
 class Psutil(Loop):
-    name, what, script = "psutil", "a loop over `children(recursive=True)`: times, memory, I/O of each", "psutil_loop.py"
+    name, script = "psutil", "psutil_loop.py"
+    what = "a loop over `children(recursive=True)`: times, memory, I/O of each"
 
 
 class ResourceTracker(Loop):
@@ -127,16 +129,18 @@ class Psrecord(Tool):
 def psrecord_said(rows):
     """Percentages over the time since the row before; sizes in MiB."""
     rows = [{k: float(v) for k, v in row.items()} for row in rows]
-    cpu = sum(row["cpu"] / 100 * (row["elapsed_time"] - before["elapsed_time"]) for before, row in zip(rows, rows[1:]))
+    cpu = sum(row["cpu"] / 100 * (row["elapsed_time"] - last["elapsed_time"]) for last, row in zip(rows, rows[1:]))
     return {"cpu": cpu, "peak": max((row["mem_real"] for row in rows), default=0) * 1048576}
 
 
 class Conduct(Tool):
-    name, what, python, starts = "con-duct", "`con-duct run`, which calls ps for each sample", True, True
+    name, what = "con-duct", "`con-duct run`, which calls ps for each sample"
+    python = starts = True
 
     def start(self, words, hz, work):
-        return [self.program, "run", "-q", "-c", "none", "-o", "none", "-p", "duct_", "--sample-interval", f"{1 / hz:g}",
-                "--report-interval", f"{1 / hz:g}", "--", *words]
+        interval = f"{1 / hz:g}"
+        return [self.program, "run", "-q", "-c", "none", "-o", "none", "-p", "duct_", "--sample-interval", interval,
+                "--report-interval", interval, "--", *words]
 
     def samples(self, work, job):
         return conduct_samples(text_of(work / "duct_usage.jsonl"))
@@ -254,7 +258,7 @@ class Top(Tool):
         return top_said(top_samples(text_of(work / "stdout")))
 
 
-def top_samples(text, job=None):
+def top_samples(text, job=None, everybody=False):
     """[[row of each process]]: each begins with the line of the load."""
     samples, names, pids = [], [], set(job.pids) if job is not None and job.pids else None
     for line in text.splitlines():
@@ -265,7 +269,7 @@ def top_samples(text, job=None):
             names = words
         elif names and samples and len(words) >= len(names) and words[0].isdigit():
             row = dict(zip(names, words))
-            if (int(row["PID"]) in pids) if pids else row["COMMAND"] == KNOWN_JOB:
+            if everybody or ((int(row["PID"]) in pids) if pids else row["COMMAND"] == KNOWN_JOB):
                 samples[-1].append(row)
     return samples
 

@@ -20,12 +20,10 @@ def main():
     while time.monotonic() < end and lives(pid):
         time.sleep(min(0.25, max(0, end - time.monotonic())))
     tracker.stop()
-    rows = tracker.process_metrics.to_dict() if tracker.n_samples else {}
-    columns = rows if isinstance(rows, dict) else {k: [row[k] for row in rows] for k in (rows[0] if rows else {})}
-    count = len(columns.get("timestamp", []))
-    said = {"samples": count, "process_samples": sum(1 + (n or 0) for n in columns.get("children", [])),
-            "cpu": sum(columns.get("utime", [])) + sum(columns.get("stime", [])),
-            "peak": max(columns.get("memory_mib", []), default=0) * 1048576}
+    rows = tracker.process_metrics.to_dict() if tracker.n_samples else []
+    said = {"samples": len(rows), "process_samples": sum(1 + (row["children"] or 0) for row in rows),
+            "cpu": sum(row["utime"] + row["stime"] for row in rows),
+            "peak": max((row["memory_mib"] for row in rows), default=0) * 1048576}
     with open(out, "w") as f:
         json.dump(said, f)
 

@@ -92,11 +92,10 @@ class Monitor:
 
     def finish(self, sign, grace=GRACE):
         """CPU seconds of its life; sign is what tells it to end, None where it ends by itself."""
-        steps = [(sign, 0 if sign else grace), (signal.SIGINT, PATIENCE), (signal.SIGKILL, PATIENCE)]
-        for number, (what, wait) in enumerate(steps):
-            if what and not self.ended(0):
-                os.kill(self.pid, what)
-            if self.ended(wait if number < 2 or not what else PATIENCE):
+        for what, patience in ((sign, grace), (signal.SIGINT, PATIENCE), (signal.SIGKILL, PATIENCE)):
+            if what:
+                os.kill(self.pid, what)  # it is ours until wait4, ended or not
+            if self.ended(patience):
                 break
         _, status, usage = os.wait4(self.pid, 0)
         os.close(self.fd)
@@ -158,6 +157,8 @@ def work_folder(base):
 # Seconds by rate: what the long run has more than the short one is samples and nothing else.
 LONG = {1: 3.3, 10: 1.6, 100: 1.0}
 SHORT = {1: 1.3, 10: 0.4, 100: 0.3}
+# Of one that writes each sample at once, both are parts of the same run. The short part is longer: its cost settles.
+SETTLED = {1: 1.3, 10: 3.5, 100: 0.6}
 
 
 class Shot:
@@ -191,6 +192,38 @@ def watch_crowd(tool, case, crowd, hz, seconds, base, programs):
             raise OSError(f"{tool.name}: exit status {monitor.status}, {error!r}, "
                           f"{text_of(work / 'stderr').strip()[-300:]}") from error
         return Shot(cpu - job_cpu, samples, process_samples, size, seconds)
+    finally:
+        shutil.rmtree(work)
+
+
+def between_samples(path, hz):
+    """Waits for a sample to be written, and some more: its cost is in, the next one's is not."""
+    def size():
+        return path.stat().st_size if path.exists() else 0
+    before, end = size(), time.monotonic() + 3 / hz + GRACE
+    while size() == before and time.monotonic() < end:
+        time.sleep(0.002)
+    time.sleep(0.2 / hz)
+
+
+def watch_in_parts(tool, case, crowd, hz, base):
+    """(the whole, its first part) of one run."""
+    work, shots = work_folder(base), []
+    try:
+        whole = SETTLED[hz] + LONG[hz]
+        monitor = Monitor(tool.watch(crowd, hz, whole + 60, work), work)
+        began = time.monotonic()
+        try:
+            for seconds in (SETTLED[hz], whole):
+                monitor.ended(began + seconds - time.monotonic())
+                between_samples(work / tool.streams, hz)
+                samples, process_samples = tool.samples(work, crowd)
+                shots.append(Shot(cpu_clock(monitor.pid), samples, process_samples, peak_size(monitor.pid), seconds))
+        finally:
+            monitor.finish(signal.SIGINT, GRACE + case.processes / 500)
+        return shots[1], shots[0]
+    except (OSError, ValueError, KeyError) as error:
+        raise OSError(f"{tool.name}: {error!r}, {text_of(work / 'stderr').strip()[-300:]}") from error
     finally:
         shutil.rmtree(work)
 
@@ -245,6 +278,9 @@ def repeat(tool, case, crowd, cost, base, programs):
             cost.add_exact(*tool.said_of_itself(work), size)
         finally:
             shutil.rmtree(work)
+        return
+    if tool.streams:
+        cost.add(*watch_in_parts(tool, case, crowd, hz, base))
         return
     long = watch_crowd(tool, case, crowd, hz, LONG[hz], base, programs)
     short = watch_crowd(tool, case, crowd, hz, SHORT[hz], base, programs)
