@@ -40,15 +40,19 @@ def programs(tmp_path_factory):
 
 def costs(tmp_path, programs, activity, hz, tools, repetitions):
     """{tool: us per process-sample of each repetition}."""
-    found = run.measure_case(run.Case(PROCESSES, activity, hz), tools, repetitions, tmp_path, programs)
+    found, _ = run.measure_case(run.Case(PROCESSES, activity, hz), tools, repetitions, tmp_path, programs)
     for name, result in found.items():
-        assert len(result.get("each", [])) == repetitions and not result["note"], (name, result)
+        assert len(result.get("each", [])) >= repetitions - 1, (name, result)
     return {name: result["each"] for name, result in found.items()}
 
 
 def ratio(found, other):
-    """Of what was measured one after the other: what else the machine does falls out."""
-    return statistics.median(a / b for a, b in zip(found["proctor"], found[other]))
+    """Of what was measured one after the other: what else the machine does falls out. Where a repetition was lost in
+    the noise, of the medians."""
+    mine, theirs = found["proctor"], found[other]
+    if len(mine) != len(theirs):
+        return statistics.median(mine) / statistics.median(theirs)
+    return statistics.median(a / b for a, b in zip(mine, theirs))
 
 
 def ours(build):

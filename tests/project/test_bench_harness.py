@@ -79,6 +79,12 @@ def test_start_up_falls_out():
     assert result["size"] == 1000 and result["note"] == ""
 
 
+def test_what_is_lost_in_the_noise_is_no_figure():
+    cost = run.Cost()
+    cost.add(run.Shot(0.01, 12, 48, 1, 1.2), run.Shot(0.02, 2, 8, 1, 0.2))
+    assert cost.result(10) == {"reason": "a repetition was lost in the noise", "hz": 10}
+
+
 def test_what_took_no_samples_is_said():
     cost = run.Cost()
     cost.add(run.Shot(1, 0, 0, 1, 3.3), run.Shot(1, 0, 0, 1, 1.3))
@@ -192,7 +198,7 @@ def data(ours_active, ours_idle, top=30.0):
              "psutil": {**tool, "peer": True, "python": True, "reason": "could not be installed: no network"}}
     machine = {"cpu": "2 CPUs", "memory": "1 GiB", "kernel": "Linux", "commit": "abc", "date": "2026-01-01",
                "python": "3", "load": 0.0}
-    return {"machine": machine, "tools": tools, "cases": cases, "how": "A run."}
+    return {"machine": machine, "tools": tools, "cases": cases, "others": [70, 90, 80], "how": "A run."}
 
 
 def holds(rows):
@@ -217,6 +223,7 @@ def test_a_peer_at_another_rate_is_not_the_same_work():
 def test_the_document_leaves_nobody_out():
     text = tables.document(data(9.0, 5.0))
     assert "could not be installed: no network" in text
+    assert "80 other processes on the machine (70 to 90)" in text
     assert "at 1 Hz: it can do no more" in text
     assert re.search(r"\| proctor \| 5\.00 \(0\.5\) \|", text)
 

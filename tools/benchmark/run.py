@@ -237,7 +237,9 @@ class Cost:
     def add(self, long, short):
         more, samples = long.process_samples - short.process_samples, long.samples - short.samples
         self.sizes.append(max(long.size, short.size))
-        if samples >= 2:
+        if samples >= 2 and long.cpu <= short.cpu:
+            self.note = "a repetition was lost in the noise"
+        elif samples >= 2:
             self.each.append((long.cpu - short.cpu) / more * 1e6)
             self.per_job.append((long.cpu - short.cpu) / samples * 1e6)
             self.startup.append(short.cpu - self.per_job[-1] * 1e-6 * short.samples)
@@ -287,12 +289,18 @@ def repeat(tool, case, crowd, cost, base, programs):
     cost.add(long, short)
 
 
+def strangers(crowd):
+    """Processes on the machine that are not of the crowd: some tools go through them all."""
+    return sum(name.isdigit() for name in os.listdir("/proc")) - len(crowd.pids)
+
+
 def measure_case(case, tools, repetitions, base, programs, progress=lambda text: None):
-    """{tool: result}: everybody looks at the same processes, in turn, again and again."""
-    costs = {tool.name: Cost() for tool in tools}
+    """({tool: result}, how many other processes there were): everybody looks at the same processes, in turn."""
+    costs, others = {tool.name: Cost() for tool in tools}, []
     with Crowd(case, programs) as crowd:
         for number in range(repetitions):
             for i in range(len(tools)):
+                others.append(strangers(crowd))
                 tool = tools[(i + number) % len(tools)]
                 if tool.unable(case):
                     costs[tool.name].note = tool.unable(case)
@@ -303,4 +311,4 @@ def measure_case(case, tools, repetitions, base, programs, progress=lambda text:
                     repeat(tool, case, crowd, costs[tool.name], base, programs)
                 except OSError as error:
                     costs[tool.name].note = str(error)
-    return {tool.name: costs[tool.name].result(min(case.hz, tool.fastest)) for tool in tools}
+    return {tool.name: costs[tool.name].result(min(case.hz, tool.fastest)) for tool in tools}, others

@@ -221,11 +221,20 @@ def repeatability(results):
            f"{len(spreads)} cells, and by {percent(spreads[int(len(spreads) * 0.9)])} or less in nine of ten."
 
 
+def surroundings(data):
+    """How much else went on, as a sentence: tools that go through the whole machine pay for it."""
+    others, text = data.get("others"), ""
+    if others:
+        text = f", and {statistics.median(others):,.0f} other processes on the machine " \
+               f"({min(others):,} to {max(others):,})"
+    return f"Load average at the start {data['machine']['load']:.1f}{text}."
+
+
 def document(data):
     """Everything between the marks of doc/performance.md."""
     results, m = Results(data), data["machine"]
     parts = [f"Machine: {m['cpu']}, {m['memory']}, {m['kernel']}. proctor {m['commit']}, {m['date']}, Python "
-             f"{m['python']}. Load average at the start {m['load']:.1f}. {data['how']} {repeatability(results)}\n"]
+             f"{m['python']}. {surroundings(data)} {data['how']} {repeatability(results)}\n"]
     parts.append(f"\n{table(['goal', 'measured', 'holds'], goal_rows(results))}\n")
     parts.append(f"\n### Overview: {where(REFERENCE)}\n\n{overview(results)}")
     sizes = sorted({case.processes for case in results.all_cases()})
