@@ -4,7 +4,7 @@
  *
  * ACTIVE of them wake each PERIOD_MS and use some microseconds, so that their CPU clocks move; the
  * others sleep. Each has touched KIB of memory of its own. When all are there "ready" goes to
- * standard output. It ends after SECONDS, or where those are 0 with its standard input, and says in
+ * standard output. It ends SECONDS later, or where those are 0 with its standard input, and says in
  * REPORT what all of them used. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -132,9 +132,9 @@ int main(int argc, char **argv)
     kib = atol(argv[3]);
     period = atol(argv[4]);
     seconds = atof(argv[5]);
-    double until = seconds > 0 ? now(CLOCK_MONOTONIC) + seconds : 0;
     gather(line);
     void *room = touch();
+    double until = seconds > 0 ? now(CLOCK_MONOTONIC) + seconds : 0;
     puts("ready");
     fflush(stdout);
     live(STDIN_FILENO, active > 0, until);

@@ -124,6 +124,12 @@ class Case:
         return [programs["crowd"], self.processes, self.active, self.mib << 10, max(1, int(500 / hz)), seconds]
 
 
+    @property
+    def grace(self):
+        """Seconds that a monitor may take to end by itself: one sample of many, or making and freeing them, is slow."""
+        return GRACE + self.processes / 500 + self.processes * self.mib / 500
+
+
 class Crowd:
     """The processes of a case, for as long as the block lasts."""
 
@@ -183,7 +189,9 @@ def watch_crowd(tool, case, crowd, hz, seconds, base, programs):
         monitor.ended(seconds * 0.8)
         size = peak_size(monitor.pid)
         monitor.ended(seconds * 0.2)
-        cpu = monitor.finish(tool.sign, GRACE + case.processes / 500)
+        cpu = monitor.finish(tool.sign, case.grace)
+        if tool.starts and not (work / "report").exists():
+            raise OSError(f"{tool.name}: its job did not end in time")
         if tool.starts:
             job_cpu = json.loads((work / "report").read_text())["cpu"]
         try:
@@ -220,7 +228,7 @@ def watch_in_parts(tool, case, crowd, hz, base):
                 samples, process_samples = tool.samples(work, crowd)
                 shots.append(Shot(cpu_clock(monitor.pid), samples, process_samples, peak_size(monitor.pid), seconds))
         finally:
-            monitor.finish(signal.SIGINT, GRACE + case.processes / 500)
+            monitor.finish(signal.SIGINT, case.grace)
         return shots[1], shots[0]
     except (OSError, ValueError, KeyError) as error:
         raise OSError(f"{tool.name}: {error!r}, {text_of(work / 'stderr').strip()[-300:]}") from error
@@ -276,7 +284,7 @@ def repeat(tool, case, crowd, cost, base, programs):
             monitor.ended(samples / hz * 0.8)
             size = peak_size(monitor.pid)
             monitor.ended(samples / hz * 2)
-            monitor.finish(None, GRACE + case.processes / 500)
+            monitor.finish(None, case.grace)
             cost.add_exact(*tool.said_of_itself(work), size)
         finally:
             shutil.rmtree(work)
@@ -310,5 +318,5 @@ def measure_case(case, tools, repetitions, base, programs, progress=lambda text:
                 try:
                     repeat(tool, case, crowd, costs[tool.name], base, programs)
                 except OSError as error:
-                    costs[tool.name].note = str(error)
+                    costs[tool.name].note = str(error).replace(str(base), "")
     return {tool.name: costs[tool.name].result(min(case.hz, tool.fastest)) for tool in tools}, others
