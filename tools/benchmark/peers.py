@@ -258,7 +258,7 @@ class Top(Tool):
         return top_said(top_samples(text_of(work / "stdout")))
 
 
-def top_samples(text, job=None, everybody=False):
+def top_samples(text, job=None):
     """[[row of each process]]: each begins with the line of the load."""
     samples, names, pids = [], [], set(job.pids) if job is not None and job.pids else None
     for line in text.splitlines():
@@ -269,7 +269,7 @@ def top_samples(text, job=None, everybody=False):
             names = words
         elif names and samples and len(words) >= len(names) and words[0].isdigit():
             row = dict(zip(names, words))
-            if everybody or ((int(row["PID"]) in pids) if pids else row["COMMAND"] == KNOWN_JOB):
+            if (int(row["PID"]) in pids) if pids else row["COMMAND"] == KNOWN_JOB:
                 samples[-1].append(row)
     return samples
 

@@ -163,8 +163,9 @@ def work_folder(base):
 # Seconds by rate: what the long run has more than the short one is samples and nothing else.
 LONG = {1: 3.3, 10: 1.6, 100: 1.0}
 SHORT = {1: 1.3, 10: 0.4, 100: 0.3}
-# Of one that writes each sample at once, both are parts of the same run. The short part is longer: its cost settles.
-SETTLED = {1: 1.3, 10: 3.5, 100: 0.6}
+# Of one that writes each sample at once, both are parts of one run: what comes before it has settled, and the rest.
+SETTLED = {1: 3.3, 10: 3.5, 100: 0.6}
+REST = {1: 2.3, 10: 1.6, 100: 1.0}
 
 
 class Shot:
@@ -218,7 +219,7 @@ def watch_in_parts(tool, case, crowd, hz, base):
     """(the whole, its first part) of one run."""
     work, shots = work_folder(base), []
     try:
-        whole = SETTLED[hz] + LONG[hz]
+        whole = SETTLED[hz] + REST[hz]
         monitor = Monitor(tool.watch(crowd, hz, whole + 60, work), work)
         began = time.monotonic()
         try:
