@@ -5,7 +5,7 @@ DESTDIR ?=
 BUILD ?= build
 PYTHON = /usr/bin/python3
 
-.PHONY: all demo test test-full fuzz accuracy truth install docs format check-format clean
+.PHONY: all demo test test-full fuzz accuracy truth bench growth soak install docs format check-format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -44,6 +44,19 @@ accuracy: all
 truth: all
 	@tools/install-deps test
 	@$(PYTHON) tools/truth $(BUILD)/proctor
+
+# What watching costs, beside others: doc/performance.md. `make bench BENCH=--quick` only prints.
+BENCH = --document doc/performance.md
+bench: all
+	@$(PYTHON) tools/bench $(BUILD)/proctor $(BENCH)
+
+growth: all
+	@$(PYTHON) tools/growth $(BUILD)/proctor --document doc/performance.md
+
+# Many samples, flat memory: `make soak SAMPLES=20000` for less than a million. One each millisecond.
+SAMPLES = 1000000
+soak: all
+	@$(PYTHON) tools/soak $(BUILD)/proctor --samples $(SAMPLES) --document doc/performance.md
 
 install: all
 	@meson configure $(BUILD) -Dprefix="$(PREFIX)" >/dev/null

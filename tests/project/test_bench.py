@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watching costs what the kernel charges, and not much more: the short form of `make bench`, as ratios of CPU time that
+were measured in turn on the same processes."""
+import importlib.util
+import os
+import shutil
+import statistics
+import sys
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+from benchmark import peers, run  # noqa: E402
+from benchmark.tables import LIMITS  # noqa: E402
+
+PROCESSES = 200
+
+
+def cannot(reason):
+    """A skip that CI does not accept."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"CI must be able to do this: {reason}")
+    pytest.skip(reason)
+
+
+def need(program, package):
+    return program or cannot(f"{package} is missing")
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    return run.compile_programs(tmp_path_factory.mktemp("programs"))
+
+
+def costs(tmp_path, programs, activity, hz, tools, repetitions):
+    """{tool: us per process-sample of each repetition, "others": how many other processes there were}."""
+    found, others = run.measure_case(run.Case(PROCESSES, activity, hz), tools, repetitions, tmp_path, programs)
+    for name, result in found.items():
+        assert len(result.get("each", [])) >= repetitions - 1, (name, result)
+    return {**{name: result["each"] for name, result in found.items()}, "others": others}
+
+
+def ratio(found, other):
+    """Of what was measured one after the other: what else the machine does falls out. Where a repetition was lost in
+    the noise, of the medians."""
+    mine, theirs = found["proctor"], found[other]
+    if len(mine) != len(theirs):
+        return statistics.median(mine) / statistics.median(theirs)
+    return statistics.median(a / b for a, b in zip(mine, theirs))
+
+
+def ours(build):
+    return peers.Ours(str(build / "proctor"))
+
+
+def test_a_sample_of_idle_processes_costs_less_than_the_floor(build, programs, tmp_path):
+    found = costs(tmp_path, programs, "idle", 10, [ours(build), peers.Floor(programs["floor"])], 3)
+    assert ratio(found, "floor") <= LIMITS["idle"], (ratio(found, "floor"), found)
+
+
+@pytest.fixture(scope="module")
+def all_active(programs, tmp_path_factory):
+    """One measurement for the floor and the peers."""
+    found = {}
+
+    def measured(build):
+        if not found:
+            psutil = sys.executable if importlib.util.find_spec("psutil") else None
+            tools = [ours(build), peers.Floor(programs["floor"]), peers.Psutil(need(psutil, "python3-psutil")),
+                     peers.Top(need(shutil.which("top"), "procps"))]
+            found.update(costs(tmp_path_factory.mktemp("active"), programs, "all", 10, tools, 3))
+        return found
+    return measured
+
+
+@pytest.mark.parametrize("other, limit", [("floor", LIMITS["active"]), ("psutil", LIMITS["peer"]),
+                                          ("top", LIMITS["peer"])])
+def test_a_sample_of_active_processes(build, all_active, other, limit):
+    found = all_active(build)
+    if other == "top" and max(found["others"]) > PROCESSES:
+        cannot(f"top lists the machine, and there were {max(found['others']):,} other processes: it would be too dear")
+    assert ratio(found, other) <= limit, (ratio(found, other), found)
+
+
+def test_a_sample_costs_a_third_of_pidstat(build, programs, tmp_path):
+    """Which can only be asked once a second."""
+    tools = [ours(build), peers.Pidstat(need(shutil.which("pidstat"), "sysstat"))]
+    found = costs(tmp_path, programs, "all", 1, tools, 2)
+    assert ratio(found, "pidstat") <= LIMITS["peer"], (ratio(found, "pidstat"), found)

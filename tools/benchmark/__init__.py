@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tools/bench, tools/growth and tools/soak have in common."""
