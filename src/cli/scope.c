@@ -16,7 +16,7 @@
 
 #define INSIDE "_PROCTOR_SCOPE" /* says that we are in it; taken away before the job is started */
 
-static const char *const words[] = {"systemd-run", "--user", "--scope", "--quiet",
+static const char *const words[] = {"systemd-run", "--user",       "--scope", "--quiet",
                                     "-p",          "Delegate=yes", "--"};
 #define WORDS (sizeof words / sizeof *words)
 
