@@ -19,12 +19,12 @@
 #include "core/annotate.h"
 #include "util/clock.h"
 
-#define BACKLOG      64
-#define PIECE        1024                /* bytes read from one client before it is another's turn */
-#define WINDOW       (NS_PER_S / 10)     /* in which at most so many requests are served: */
-#define WINDOW_MOST  2000
-#define TURN_NS      (2 * NS_PER_S / 1000) /* then it is the sampler's turn again */
-#define DRAIN_NS     (50 * NS_PER_S / 1000) /* nobody can keep us from ending */
+#define BACKLOG     64
+#define PIECE       1024            /* bytes read from one client before it is another's turn */
+#define WINDOW      (NS_PER_S / 10) /* in which at most so many requests are served: */
+#define WINDOW_MOST 2000
+#define TURN_NS     (2 * NS_PER_S / 1000)  /* then it is the sampler's turn again */
+#define DRAIN_NS    (50 * NS_PER_S / 1000) /* nobody can keep us from ending */
 
 struct pr_client {
     int fd;
@@ -310,7 +310,8 @@ static bool serve_round(struct pr_server *v, struct pr_session *s, int64_t until
     int n = epoll_wait(v->events, events, (int)(sizeof events / sizeof *events), 0);
     for (int ended = 1; ended >= 0; ended--)
         for (int k = 0; k < n; k++) {
-            int i = (int)(((uint64_t)k + v->turn) % (uint64_t)n); /* not always the same one first */
+            int i =
+                (int)(((uint64_t)k + v->turn) % (uint64_t)n); /* not always the same one first */
             enum who who = (enum who)(events[i].data.u64 >> 32);
             if ((who == WHO_PROCESS) != ended || (!ended && pr_clock_boot() > until))
                 continue;

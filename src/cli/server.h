@@ -20,7 +20,10 @@ struct pr_server {
     struct pr_client *clients[SERVER_CLIENTS];
 };
 
-#define PR_SERVER_NONE {.listener = -1, .events = -1, .pause = -1}
+#define PR_SERVER_NONE                                                                             \
+    {                                                                                              \
+        .listener = -1, .events = -1, .pause = -1                                                  \
+    }
 
 /* Makes the socket. Without one, everything else does nothing. */
 void pr_server_open(struct pr_server *v, const char *run_id);

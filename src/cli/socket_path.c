@@ -77,8 +77,7 @@ static bool is_dead(int directory, const char *directory_name, const char *name)
         (int)sizeof address.sun_path)
         return false;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool dead = fd >= 0 &&
-                connect(fd, (struct sockaddr *)&address, sizeof address) < 0 &&
+    bool dead = fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) < 0 &&
                 errno == ECONNREFUSED;
     if (fd >= 0)
         close(fd);

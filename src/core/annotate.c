@@ -36,7 +36,8 @@ static bool begin(struct pr_session *s, const struct pr_request *r, int64_t now,
         return false;
     }
     bool exact = take_sample(s, now);
-    int code = pr_phases_begin(&s->phases, r->name, pr_session_elapsed(s, now), owner, exact, &s->now);
+    int code =
+        pr_phases_begin(&s->phases, r->name, pr_session_elapsed(s, now), owner, exact, &s->now);
     if (code < 0)
         pr_annotate_refuse(s, "there is no memory for a phase");
     return code == 0;

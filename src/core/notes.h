@@ -16,9 +16,9 @@ enum pr_note_type { NOTE_EVENT, NOTE_PHASE };
 struct pr_notes {
     pthread_mutex_t lock; /* guards all below */
     char *ring;
-    uint64_t head, tail;          /* bytes added and dropped so far */
+    uint64_t head, tail;           /* bytes added and dropped so far */
     uint64_t head_line, tail_line; /* the same in lines */
-    bool wanted;                  /* there is a sink that may ask: set before threads start */
+    bool wanted;                   /* there is a sink that may ask: set before threads start */
 };
 
 /* Where a sink is. All 0 at first. */

@@ -14,9 +14,9 @@
 
 struct pr_phase_open {
     struct pr_phase phase;
-    int owner;               /* the process that it ends with, 0 for none */
-    bool over;               /* it has ended, and waits for the last sample */
-    double from;             /* elapsed at the sample that it counts from */
+    int owner;                 /* the process that it ends with, 0 for none */
+    bool over;                 /* it has ended, and waits for the last sample */
+    double from;               /* elapsed at the sample that it counts from */
     double base[METRIC_COUNT]; /* what counters and high-water marks were then */
     struct pr_stats stats;
 };
@@ -118,10 +118,8 @@ int pr_phases_begin(struct pr_phases *p, const char *name, double at, int owner,
     struct pr_phase_open *o = malloc(sizeof *o);
     if (!o)
         return -ENOMEM;
-    o->phase = (struct pr_phase){.start = at,
-                                 .depth = (unsigned)p->open_count,
-                                 .instances = 1,
-                                 .exact = exact};
+    o->phase = (struct pr_phase){
+        .start = at, .depth = (unsigned)p->open_count, .instances = 1, .exact = exact};
     memccpy(o->phase.name, name, '\0', sizeof o->phase.name - 1);
     o->owner = owner;
     o->over = false;

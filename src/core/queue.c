@@ -9,7 +9,8 @@
 #include "util/clock.h"
 
 #define RING       64
-#define RING_BYTES (32 * 1024 * 1024) /* for members, at the most */
+#define NOTES_WAIT (2 * NS_PER_S / 1000) /* so that notes that come fast go together */
+#define RING_BYTES (32 * 1024 * 1024)    /* for members, at the most */
 
 struct pr_queue {
     pthread_t thread;
@@ -38,8 +39,10 @@ static void write_one(struct pr_queue *q, const struct proctor_snapshot *snapsho
 /* Called and returns with the lock held. */
 static void write_notes(struct pr_queue *q)
 {
+    const struct timespec wait = {.tv_nsec = NOTES_WAIT};
     q->nudged = false;
     pthread_mutex_unlock(&q->lock);
+    nanosleep(&wait, NULL);
     for (size_t i = 0; i < q->sink_count; i++)
         if (q->sinks[i]->ops->notes)
             q->sinks[i]->ops->notes(q->sinks[i]);
