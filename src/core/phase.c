@@ -184,7 +184,7 @@ static bool fold(struct pr_phases *p, const struct pr_phase_open *o, const char 
 {
     uint64_t at, key = pr_scan_hash(name, strlen(name)) | 1;
     if (!pr_map_get(&p->by_name, key, &at)) {
-        if (p->folded_count == PHASES_NAMES - 1 && strcmp(name, OTHERS) != 0)
+        if (p->folded_count >= PHASES_NAMES - 1 && strcmp(name, OTHERS) != 0)
             return fold(p, o, OTHERS);
         return keep(p, &p->folded, &p->folded_count, &p->folded_cap, o, name) &&
                pr_map_set(&p->by_name, key, p->folded_count);

@@ -33,9 +33,8 @@ static int annotate(struct proctor_monitor *m, enum pr_request_verb verb, const 
     if (code < 0)
         return code;
     if (!pr_request_make(&r, verb, name, NULL))
-        return pr_error(err, EINVAL,
-                        "'%.80s' is no name: 1 to %d bytes without control characters", name,
-                        REQUEST_NAME);
+        return pr_error(err, EINVAL, "'%.80s' is no name: 1 to %d bytes without control characters",
+                        name, REQUEST_NAME);
     if (!pr_request_make(&r, verb, name, data))
         return pr_error(err, EINVAL, "the data of '%.80s' is no JSON object of up to %d bytes",
                         name, REQUEST_LINE - 1);

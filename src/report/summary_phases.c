@@ -50,7 +50,9 @@ void pr_summary_marks(struct pr_json *j, const struct pr_session *s)
         pr_json_number(j, m->at);
         pr_json_key(j, "seconds");
         pr_json_number(j, 0);
-        pr_json_key(j, "text");
+        pr_json_key(j, "text"); /* all events have one */
+        pr_json_string(j, m->name);
+        pr_json_key(j, "name");
         pr_json_string(j, m->name);
         pr_json_key(j, "data");
         pr_json_raw(j, m->data ? m->data : "{}");
