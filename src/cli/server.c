@@ -25,6 +25,7 @@
 #define WINDOW_MOST 2000
 #define TURN_NS     (2 * NS_PER_S / 1000)  /* then it is the sampler's turn again */
 #define DRAIN_NS    (50 * NS_PER_S / 1000) /* nobody can keep us from ending */
+#define DRAIN_MOST  20000
 
 struct pr_client {
     int fd;
@@ -73,6 +74,16 @@ static int listen_on(struct pr_server *v, const char *run_id)
     /* Several recorders may have been given one id. */
     snprintf(other, sizeof other, "%.40s.%d.sock", name, (int)getpid());
     return bind_to(v, directory, other);
+}
+
+static enum who who_is(const struct epoll_event *event)
+{
+    return (enum who)(event->data.u64 >> 32);
+}
+
+static int fd_of(const struct epoll_event *event)
+{
+    return (int)(event->data.u64 & 0xffffffff);
 }
 
 static int watch(struct pr_server *v, int fd, enum who who)
@@ -302,21 +313,22 @@ static void rest(struct pr_server *v)
     v->paused = timerfd_settime(v->pause, TFD_TIMER_ABSTIME, &when, NULL) == 0;
 }
 
-/* One round: everybody who has something to say once, processes that have ended first, for they
- * did before anything that is said now. False where nobody had. */
+/* One round: processes that have ended first, for they did before anything that is said now; then
+ * whoever has something to say once, as far as time allows. Who had to wait is first in the next
+ * round: the kernel lists them in one order. False where nobody had anything. */
 static bool serve_round(struct pr_server *v, struct pr_session *s, int64_t until)
 {
     struct epoll_event events[SERVER_CLIENTS + PHASES_OPEN + 1];
     int n = epoll_wait(v->events, events, (int)(sizeof events / sizeof *events), 0);
-    for (int ended = 1; ended >= 0; ended--)
-        for (int k = 0; k < n; k++) {
-            int i =
-                (int)(((uint64_t)k + v->turn) % (uint64_t)n); /* not always the same one first */
-            enum who who = (enum who)(events[i].data.u64 >> 32);
-            if ((who == WHO_PROCESS) != ended || (!ended && pr_clock_boot() > until))
-                continue;
-            serve_one(v, s, who, (int)(events[i].data.u64 & 0xffffffff));
-        }
+    for (int i = 0; i < n; i++)
+        if (who_is(&events[i]) == WHO_PROCESS)
+            serve_one(v, s, WHO_PROCESS, fd_of(&events[i]));
+    uint64_t first = v->first;
+    for (int k = 0; k < n && (!k || pr_clock_boot() < until); k++, v->first++) {
+        const struct epoll_event *event = &events[(first + (uint64_t)k) % (uint64_t)n];
+        if (who_is(event) != WHO_PROCESS)
+            serve_one(v, s, who_is(event), fd_of(event));
+    }
     return n > 0;
 }
 
@@ -339,6 +351,8 @@ void pr_server_serve(struct pr_server *v, struct pr_session *s)
 void pr_server_drain(struct pr_server *v, struct pr_session *s)
 {
     int64_t until = pr_clock_boot() + DRAIN_NS;
-    while (v->events >= 0 && serve_round(v, s, until) && pr_clock_boot() < until)
+    v->count = 0;
+    while (v->events >= 0 && serve_round(v, s, until) && v->count < DRAIN_MOST &&
+           pr_clock_boot() < until)
         ;
 }

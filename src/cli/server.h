@@ -16,7 +16,7 @@ struct pr_server {
     bool paused;                 /* enough for now; pause becomes readable when it goes on */
     int64_t window;              /* boot time at which counting began */
     unsigned count, watched;     /* requests since then; processes that phases end with */
-    uint64_t turn;
+    uint64_t turn, first; /* how often somebody has spoken; who is served first, counting on */
     struct pr_client *clients[SERVER_CLIENTS];
 };
 

@@ -235,9 +235,10 @@ static void test_json(void **state)
     sample(w, 2, 5, 3);
     pr_phases_end(&w->p, "a \"b\"", 2, true, false);
     pr_phase_put(&j, &w->p, &w->p.kept[0]);
-    assert_buf(&out, "\"name\":\"a \\\"b\\\"\",\"start\":1,\"seconds\":1,\"depth\":0,\"instances\":1,"
-                     "\"exact\":true,\"left_open\":false,"
-                     "\"metrics\":{\"cpu.time\":{\"total\":3}}");
+    assert_buf(&out,
+               "\"name\":\"a \\\"b\\\"\",\"start\":1,\"seconds\":1,\"depth\":0,\"instances\":1,"
+               "\"exact\":true,\"left_open\":false,"
+               "\"metrics\":{\"cpu.time\":{\"total\":3}}");
     pr_buf_done(&out);
     world_free(w);
 }

@@ -20,9 +20,9 @@ static void test_lines(void **state)
         {"mark m\t{\"a\":1}", "m", "{\"a\":1}", REQUEST_MARK},
         {"mark m\t{\t}", "m", "{ }", REQUEST_MARK},
     };
-    static const char *const bad[] = {"",        "begin",    "begin ",   "Begin a", " begin a",
-                                      "begin\ta", "begin a\t{}", "mark m\t", "mark m\t[]", "mark m\t{",
-                                      "mark \t{}", "beginn a", "mark m\x01", "end \x7f"};
+    static const char *const bad[] = {
+        "",         "begin",      "begin ",    "Begin a",   " begin a", "begin\ta",   "begin a\t{}",
+        "mark m\t", "mark m\t[]", "mark m\t{", "mark \t{}", "beginn a", "mark m\x01", "end \x7f"};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         assert_true(pr_request_parse(&r, rows[i].line, strlen(rows[i].line)));
         assert_int_equal(r.verb, rows[i].verb);
@@ -63,13 +63,28 @@ static void test_json(void **state)
     (void)state;
     static const char *const good[] = {
         "{}", " {\"a\" : [1, -2.5e+3, {}, [], \"\\u00e9\\n\"], \"\":null} ", "{\"\xc3\xa9\":true}"};
-    static const char *const bad[] = {"",         "[]",       "{",         "{}x",       "{\"a\"}",
-                                      "{a:1}",    "{\"a\":}", "{\"a\":1,}", "{\"a\":01}", "{\"a\":1.}",
-                                      "{\"a\":+1}", "{\"a\":\"\n\"}", "{\"a\":\"\\x\"}", "{\"a\":\"\\u12\"}",
-                                      "{\"\xff\":1}", "{\"a\":tru}", "{\"a\":[1,]}", "{\"a\":[}"};
-    static const char *const plain[] = {"0", "-1", "1.5", "1e9", "true", "false", "null", "-0.0E-1"};
-    static const char *const text[] = {"",    "01",  "0x1", "1.",  ".5",   "+1",   "nan",
-                                       "inf", "1 ",  "True", "--1", "1e",   "truey", "{}"};
+    static const char *const bad[] = {"",
+                                      "[]",
+                                      "{",
+                                      "{}x",
+                                      "{\"a\"}",
+                                      "{a:1}",
+                                      "{\"a\":}",
+                                      "{\"a\":1,}",
+                                      "{\"a\":01}",
+                                      "{\"a\":1.}",
+                                      "{\"a\":+1}",
+                                      "{\"a\":\"\n\"}",
+                                      "{\"a\":\"\\x\"}",
+                                      "{\"a\":\"\\u12\"}",
+                                      "{\"\xff\":1}",
+                                      "{\"a\":tru}",
+                                      "{\"a\":[1,]}",
+                                      "{\"a\":[}"};
+    static const char *const plain[] = {"0",    "-1",    "1.5",  "1e9",
+                                        "true", "false", "null", "-0.0E-1"};
+    static const char *const text[] = {"",    "01", "0x1",  "1.",  ".5", "+1",    "nan",
+                                       "inf", "1 ", "True", "--1", "1e", "truey", "{}"};
     for (size_t i = 0; i < COUNT_OF(good); i++)
         assert_true(pr_json_is_object(good[i], strlen(good[i])));
     for (size_t i = 0; i < COUNT_OF(bad); i++)
