@@ -61,7 +61,7 @@ static int listen_on(struct pr_server *v, const char *run_id)
 {
     char name[64], directory[512], other[64];
     name_of(run_id, name, sizeof name);
-    int r = pr_socket_directory(directory, sizeof directory, sizeof other);
+    int r = pr_socket_directory(directory, sizeof directory, strlen(name) + sizeof ".1234567890");
     if (r < 0)
         return r;
     pr_socket_tidy(directory);
