@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,6 +27,7 @@
 #define TURN_NS     (2 * NS_PER_S / 1000)  /* then it is the sampler's turn again */
 #define DRAIN_NS    (50 * NS_PER_S / 1000) /* nobody can keep us from ending */
 #define DRAIN_MOST  20000
+#define FILES_LEAST 64 /* that may be open; below, there is no socket */
 
 struct pr_client {
     int fd;
@@ -94,6 +96,9 @@ static int watch(struct pr_server *v, int fd, enum who who)
 
 static int open_all(struct pr_server *v, const char *run_id)
 {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < FILES_LEAST)
+        return -EMFILE; /* samples need them more */
     v->events = epoll_create1(EPOLL_CLOEXEC);
     v->pause = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (v->events < 0 || v->pause < 0)

@@ -2,6 +2,7 @@
 """Phases and marks: what a job says about itself, and what anybody else may do to the socket."""
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -327,6 +328,13 @@ def test_failing_to_make_it_is_an_event_and_nothing_else(proctor):
     assert "no socket could be made" in done.stderr
     (event,) = [e for e in json.loads(done.stdout)["events"] if e["type"] == "socket"]
     assert "no socket could be made" in event["text"]
+
+
+def test_where_few_files_may_be_open_samples_come_first(proctor):
+    done, summary = proctor.recorded("sh", "-c", "env", preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_NOFILE, (32, 32)))
+    assert done.returncode == 0 and "PROCTOR_SOCKET" not in done.stdout
+    assert [e["type"] for e in summary["events"]] == ["socket"] and summary["metrics"]["cpu.time"]["total"] > 0
 
 
 def test_the_job_inherits_nothing_of_it(proctor):
