@@ -6,7 +6,7 @@
 #include "util/text.h"
 
 #define PHASES_SHOWN 4
-#define NAME_SHOWN   32 /* bytes */
+#define NAME_SHOWN   20 /* bytes */
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
