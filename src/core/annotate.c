@@ -9,7 +9,7 @@
 
 /* A sample for the begin or end of a phase, where that is not too often. When the job is gone the
  * last one is still to come. */
-static bool take_sample(struct pr_session *s, int64_t now)
+static bool take_sample(struct pr_session *s, int64_t now, bool ending)
 {
     struct pr_phases *p = &s->phases;
     double earned = p->earned ? pr_seconds(now - p->earned) * EXTRA_SAMPLES : EXTRA_SAMPLES;
@@ -18,7 +18,9 @@ static bool take_sample(struct pr_session *s, int64_t now)
     if (s->gone || p->tokens < 1)
         return s->gone;
     p->tokens -= 1;
+    p->ending = ending;
     pr_session_tick(s);
+    p->ending = false;
     return true;
 }
 
@@ -35,7 +37,7 @@ static bool begin(struct pr_session *s, const struct pr_request *r, int64_t now,
         pr_annotate_refuse(s, "too many phases are open at once");
         return false;
     }
-    bool exact = take_sample(s, now);
+    bool exact = take_sample(s, now, false);
     int code =
         pr_phases_begin(&s->phases, r->name, pr_session_elapsed(s, now), owner, exact, &s->now);
     if (code < 0)
@@ -57,7 +59,7 @@ static bool end(struct pr_session *s, const struct pr_request *r, int64_t now)
         pr_annotate_refuse(s, "a phase was to end that is not open");
         return false;
     }
-    bool exact = take_sample(s, now);
+    bool exact = take_sample(s, now, true);
     pr_phases_end(&s->phases, r->name, pr_session_elapsed(s, now), exact, s->gone);
     say_folded(s, before);
     return true;
@@ -68,7 +70,7 @@ void pr_annotate_gone(struct pr_session *s, int owner, int64_t now)
     unsigned long before = s->phases.ended;
     if (!pr_phases_is_owned(&s->phases, owner))
         return; /* somebody has ended it */
-    bool exact = take_sample(s, now);
+    bool exact = take_sample(s, now, true);
     pr_phases_end_owner(&s->phases, owner, pr_session_elapsed(s, now), exact, s->gone);
     say_folded(s, before);
 }

@@ -50,6 +50,7 @@ struct pr_phases {
     unsigned long ended, marked, refused; /* refused: garbage, and requests that make no sense */
     double latest[METRIC_COUNT]; /* what counters and high-water marks were when last known */
     double latest_at;            /* elapsed at the last sample */
+    bool ending;                 /* the sample that is taken now is of the end of a phase */
     double tokens;               /* samples that may be taken for phases now */
     int64_t earned;              /* boot time up to which tokens have been counted */
     struct pr_notes notes;

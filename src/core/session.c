@@ -291,7 +291,7 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     int64_t allowed = s->allowance;
     s->patient_cost = 0;
     pr_tick_read(s, now);
-    if (last) /* once more: whoever vanished a moment ago shows up with its heir */
+    if (last || s->phases.ending) /* once more: who vanished just now shows up with its heir */
         pr_tick_read(s, now);
     find_place(s);
     double dt = rate_time(s);

@@ -144,6 +144,15 @@ def test_a_peak_is_that_of_its_phase(proctor):
     assert "mem.rss.peak" not in found["small"]["metrics"], "a mark of before is not of this phase"
 
 
+def test_a_command_of_some_milliseconds_is_all_in_its_phase(proctor):
+    """It ends while its end is being looked at: between two processes' files it is in neither."""
+    _, summary = shell(proctor, "i=0; while [ $i -lt 20 ]; do i=$((i+1)); "
+                                "proctor phase p -- dd if=/dev/zero of=x bs=1M count=10 2>/dev/null; sleep 0.11; done")
+    written = [p["metrics"]["io.wchar"]["total"] for p in summary["phases"]]
+    assert len(written) == 20 and all(p["exact"] for p in summary["phases"])
+    assert min(written) >= 10 << 20 and max(written) < 11 << 20
+
+
 def test_the_same_name_again_and_an_end_without_a_begin(proctor):
     _, summary = shell(proctor, "for i in 1 2 3; do proctor phase a -- true; done; proctor phase end a")
     assert [p["name"] for p in summary["phases"]] == ["a"] * 3
@@ -513,6 +522,26 @@ def test_ten_thousand_marks_a_second_do_no_harm(proctor):
     assert len([line for line in lines if line.get("event") == "mark"]) == sent, "all of them are written"
     assert summary["self"]["cpu_ratio"] < 0.5 * SLACK and not problems(summary)
     assert summary["self"]["rss_peak_bytes"] < (64 << 20) * SLACK
+
+
+def test_a_reader_that_falls_behind_is_told_how_much_it_has_missed(proctor):
+    fifo = proctor.folder / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    process, path = started(proctor, "-i", "50ms", "--jsonl", fifo)
+    sent = flood(path, b"mark m\t{\"text\":\"" + b"x" * 2000 + b"\"}\n", 5000, 1.5)
+    assert asked(connected(path), b"mark last\n") == b"ok\n"
+    os.set_blocking(reader, True)
+    process.send_signal(signal.SIGTERM)
+    with open(reader) as stream:
+        lines = [json.loads(line) for line in stream]
+    process.wait(20 * SLACK)
+    marks = [line for line in lines if line.get("event") == "mark"]
+    missing = sent + 1 - len(marks)
+    assert missing > 0 and marks[-1]["name"] == "last"
+    summary = proctor.summary()
+    assert summary["annotations"]["marks"] == sent + 1 and summary["exit"]["signal"] == signal.SIGTERM
+    assert any(f"{missing} marks and phases are not there" in text for text in problems(summary)), problems(summary)
 
 
 def test_as_fast_as_it_goes_is_bounded(proctor):
