@@ -187,6 +187,7 @@ static bool is_allowed(int fd)
 
 static void welcome(struct pr_server *v, struct pr_session *s)
 {
+    v->count++; /* to connect and to hang up is work for us, too */
     int fd = accept4(v->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)

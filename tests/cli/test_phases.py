@@ -564,6 +564,23 @@ def test_as_fast_as_it_goes_is_bounded(proctor):
     assert summary["samples"]["missed"] <= 1 and summary["self"]["cpu_ratio"] < 0.6 * SLACK
 
 
+def test_a_storm_of_connections_is_bounded(proctor):
+    process, path = started(proctor, "-i", "100ms")
+    storm = [proctor.other([sys.executable, "-c",
+                            "import socket\nwhile True:\n s = socket.socket(socket.AF_UNIX)\n"
+                            f" try: s.connect({path!r})\n except FileNotFoundError: break\n except OSError: pass\n"
+                            " s.close()"]) for _ in range(2)]
+    time.sleep(1.5)
+    began = time.monotonic()
+    assert asked(connected(path), b"mark polite\n") == b"ok\n"
+    assert time.monotonic() - began < 1 * SLACK
+    summary = ended(proctor, process)
+    for client in storm:
+        assert client.wait(20) == 0
+    assert summary["annotations"] == {"phases": 0, "marks": 1, "refused": 0}
+    assert summary["samples"]["missed"] <= 1 and summary["self"]["cpu_ratio"] < 0.6 * SLACK
+
+
 def test_many_phases_are_bounded_and_marked(proctor):
     process, path = started(proctor, "-i", "100s")
     client = connected(path)
