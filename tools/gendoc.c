@@ -75,6 +75,22 @@ static void man_options(unsigned bits)
             man_option(&pr_options[id], bits);
 }
 
+static void man_phases(void)
+{
+    puts("# PHASES AND MARKS\n\n"
+         "Inside a run, which is found through *PROCTOR_SOCKET*, *proctor phase* _NAME_ -- "
+         "_COMMAND_ gives a command an account of\nits own, *phase begin* and *phase end* do so "
+         "for whatever runs between them, and *mark* notes that something happened.\nPhases nest; "
+         "ending one ends those that were begun inside it, and what is open at the end ends with "
+         "the job. A VALUE that is\na JSON number, true, false or null is that, else a string. "
+         "Outside a run only the command runs. Nothing is waited for\nlonger than a moment, and "
+         "no failure is said.\n\n"
+         "Other programs write lines to the socket: *begin* _NAME_, *end* _NAME_, *during* "
+         "_NAME_ (until the process that asks\nhas ended), *mark* _NAME_ with a tab and a JSON "
+         "object behind it. Each is answered with a line *ok* or *no*. A line has\nless than "
+         "4096 bytes, a name at most 200.\n");
+}
+
 static void man(void)
 {
     puts("proctor(1)\n\n# NAME\n\nproctor - watch a job, keep an exact account of what it used\n");
@@ -112,26 +128,34 @@ static void man(void)
          "same, those that it spawns anew are what they execute. Arguments are nobody's name.\n"
          "A process is in the first that matches, with its own use as it was last sampled; its I/O "
          "holds that of children it has\nwaited for, too, as the kernel has it.\n");
+    man_phases();
     puts("# EXIT STATUS\n\n"
          "*run* exits as the job did: with its status, or of the same signal. 127: the command was "
          "not found;\n126: it could not be executed; 125: proctor failed before the job could "
          "start, or *--strict* and\nrecording went wrong. *attach*, *system*: 0; 1 where there is "
          "no such "
-         "process, group or cgroup. Wrong usage outside *run*: 2.\n");
+         "process, group or cgroup. *phase* exits as its command does, with 127 and 126 as above. "
+         "Wrong usage outside *run*: 2.\n");
     puts("# SIGNALS\n\n"
          "What the terminal sends has reached the job already. A signal that a process sends to "
          "proctor is handed\non to the job; one that is sent to the whole process group, as "
          "*timeout*(1) does, thus reaches the job\ntwice. When the terminal stops the job, "
          "proctor stops, too. proctor never kills the job and does not\nend before it.\n");
-    puts("# ENVIRONMENT\n\n"
-         "Each option is also a variable: *PROCTOR_INTERVAL*=100ms. The job sees "
-         "*PROCTOR_RUN_ID*, and\n*PROCTOR_HOME* where it is set, and no other PROCTOR\\_ "
-         "variable. *NO_COLOR* is obeyed.\n\n# FILES\n\n"
-         "_$XDG_CONFIG_HOME/proctor/config_, else _~/.config/proctor/config_\n\tLines of the form "
-         "\"interval = 100ms\"; a \\# begins a comment. Options go before variables, those "
-         "before the file.\n");
+    puts(
+        "# ENVIRONMENT\n\n"
+        "Each option is also a variable: *PROCTOR_INTERVAL*=100ms. The job sees "
+        "*PROCTOR_RUN_ID*, *PROCTOR_SOCKET*, and\n*PROCTOR_HOME* where it is set, and no other "
+        "PROCTOR\\_ "
+        "variable. *NO_COLOR* is obeyed.\n\n# FILES\n\n"
+        "_$XDG_CONFIG_HOME/proctor/config_, else _~/.config/proctor/config_\n\tLines of the form "
+        "\"interval = 100ms\"; a \\# begins a comment. Options go before variables, those "
+        "before the file.\n\n"
+        "_$XDG_RUNTIME_DIR/proctor/ID.sock_, else _/tmp/proctor-UID/proctor/ID.sock_\n\tThe socket "
+        "of a run.\n");
     puts("# EXAMPLES\n\n\tproctor run make -j8\n\n\tproctor run -i 100ms --csv run.csv "
-         "--summary run.json -- python train.py\n\n\tproctor attach --duration 60s 4711\n");
+         "--summary run.json -- python train.py\n\n\tproctor attach --duration 60s "
+         "4711\n\n\tproctor phase "
+         "train -- python train.py\n");
 }
 
 int main(int argc, char **argv)

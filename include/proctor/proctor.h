@@ -70,6 +70,21 @@ PROCTOR_API int proctor_monitor_collect(struct proctor_monitor *m, struct procto
 /* Takes the last sample and ends the record. A second call does nothing. */
 PROCTOR_API int proctor_monitor_stop(struct proctor_monitor *m, struct proctor_error *err);
 
+/* A phase begins; it ends, and those inside it: the summary has an account of each. Phases nest, a
+ * name may come again, and what is open at the end ends with the record. Names have 1 to 200 bytes
+ * without control characters. A sample is taken at both ends, before the call returns. After start
+ * any thread may call these three until stop does; before, they begin the record, as collect does.
+ * -EINVAL no name, -ENOENT no such phase is open, -EMFILE too many are, -EBUSY the record has
+ * ended, -EDEADLK called from a callback. */
+PROCTOR_API int proctor_monitor_phase_begin(struct proctor_monitor *m, const char *name,
+                                            struct proctor_error *err);
+PROCTOR_API int proctor_monitor_phase_end(struct proctor_monitor *m, const char *name,
+                                          struct proctor_error *err);
+/* Something happened just now. json: an object with what is to be said of it, below 4 KiB, or NULL.
+ * -EINVAL also where it is none. */
+PROCTOR_API int proctor_monitor_mark(struct proctor_monitor *m, const char *name, const char *json,
+                                     struct proctor_error *err);
+
 /* After stop: a counter's total or a gauge's peak. -ENOENT unknown key, -ENODATA absent. */
 PROCTOR_API int proctor_monitor_total(struct proctor_monitor *m, const char *key, double *ret);
 PROCTOR_API int proctor_monitor_peak(struct proctor_monitor *m, const char *key, double *ret);

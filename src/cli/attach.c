@@ -149,8 +149,11 @@ static int record(struct attach *a)
 
 int pr_main_attach(int argc, char **argv)
 {
-    struct attach a = {
-        .watching = {.command = "attach", .signals = -1, .ended = -1, .summary.fd = -1}};
+    struct attach a = {.watching = {.command = "attach",
+                                    .signals = -1,
+                                    .ended = -1,
+                                    .summary.fd = -1,
+                                    .server = PR_SERVER_NONE}};
     int first, status;
     pr_outside_plug_holes();
     a.watching.monitor = pr_recording_new("attach", argc, argv, &first, &status);

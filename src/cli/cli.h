@@ -37,6 +37,8 @@ int pr_main_system(int argc, char **argv);
 int pr_main_metrics(int argc, char **argv);
 int pr_main_config(int argc, char **argv);
 int pr_main_doctor(int argc, char **argv);
+int pr_main_phase(int argc, char **argv);
+int pr_main_mark(int argc, char **argv);
 
 /* How wrong usage of the command exits. */
 int pr_usage_status(const struct pr_command *command);

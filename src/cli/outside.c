@@ -83,16 +83,22 @@ void pr_outside_let_go(struct pr_outside *o)
     o->fd_count = 0;
 }
 
-char **pr_outside_environment(const char *run_id)
+/* How many entries at its beginning are not borrowed. */
+#define ENVIRONMENT_OWN 2
+
+char **pr_outside_environment(const char *run_id, const char *socket)
 {
     size_t count = 0, kept = 0;
     while (environ[count])
         count++;
-    char **result = calloc(count + 2, sizeof *result);
+    char **result = calloc(count + ENVIRONMENT_OWN + 1, sizeof *result);
     if (!result || asprintf(&result[kept++], "PROCTOR_RUN_ID=%s", run_id) < 0) {
         free(result);
         return NULL;
     }
+    if (*socket && asprintf(&result[kept], "PROCTOR_SOCKET=%s", socket) < 0)
+        result[kept] = NULL;
+    kept += result[kept] != NULL;
     for (size_t i = 0; i < count; i++)
         if (strncmp(environ[i], "PROCTOR_", 8) != 0 ||
             strncmp(environ[i], "PROCTOR_HOME=", 13) == 0)
@@ -148,8 +154,10 @@ void pr_outside_die_of(int sig)
 
 void pr_outside_done(struct pr_outside *o, char **environment)
 {
-    if (environment)
-        free(environment[0]);
+    for (size_t i = 0; environment && environment[i] && i < ENVIRONMENT_OWN; i++)
+        if (strncmp(environment[i], "PROCTOR_RUN_ID=", 15) == 0 ||
+            strncmp(environment[i], "PROCTOR_SOCKET=", 15) == 0)
+            free(environment[i]);
     free(environment);
     free(o->fds);
     free(o->children);

@@ -21,6 +21,7 @@
 #include "cli/cli.h"
 #include "cli/outside.h"
 #include "cli/scope.h"
+#include "cli/server.h"
 #include "core/exact.h"
 #include "core/job.h"
 #include "core/self.h"
@@ -34,6 +35,7 @@ struct run {
     struct pr_spawn spawn;
     struct pr_exact exact;
     struct pr_outside outside;
+    struct pr_server server;
     sigset_t watched; /* signals that we read instead of obeying */
     int signals;
     bool ended;         /* the job itself */
@@ -248,11 +250,13 @@ static void watch(struct run *r)
 {
     struct pr_session *s = &r->monitor->session;
     struct pollfd wait[] = {{.fd = r->signals, .events = POLLIN},
-                            {.fd = s->timer, .events = POLLIN}};
+                            {.fd = s->timer, .events = POLLIN},
+                            {.events = POLLIN}};
     reap(r);
     pr_session_tick(s);
     while (!is_over(r)) {
-        if (poll(wait, 2, -1) < 0 && errno != EINTR)
+        wait[2].fd = pr_server_fd(&r->server);
+        if (poll(wait, 3, -1) < 0 && errno != EINTR)
             break;
         if (wait[0].revents) {
             hand_on(r);
@@ -262,9 +266,13 @@ static void watch(struct run *r)
             pr_session_due(s);
             pr_session_tick(s);
         }
+        if (!is_over(r) && wait[2].revents)
+            pr_server_serve(&r->server, s);
     }
     note_gap(r);
     s->gone = true;
+    pr_server_drain(&r->server, s);
+    pr_server_close(&r->server);
 }
 
 static const char *exec_reason(const char *command, int code)
@@ -359,7 +367,8 @@ static int start(struct run *r, char **argv)
         pr_config_set(&m->config, OPTION_RUN_ID, id, ORIGIN_OPTION, "--run-id", NULL);
     }
     r->spawn.argv = argv;
-    r->spawn.envp = pr_outside_environment(m->config.run_id);
+    pr_server_open(&r->server, m->config.run_id);
+    r->spawn.envp = pr_outside_environment(m->config.run_id, r->server.path);
     if (hold(r, &err) < 0) {
         pr_complain("run: %s", err.message);
         return EXIT_OWN_FAILURE;
@@ -371,6 +380,7 @@ static int start(struct run *r, char **argv)
         pr_complain("run: %s", err.message);
         return EXIT_OWN_FAILURE;
     }
+    pr_server_excuse(&r->server, &m->session);
     m->session.rss_floor = pr_self_copy_peak(r->spawn.pid);
     pr_outside_let_go(&r->outside);
     int code = pr_spawn_release(&r->spawn);
@@ -382,7 +392,7 @@ static int start(struct run *r, char **argv)
 
 int pr_main_run(int argc, char **argv)
 {
-    struct run r = {.signals = -1, .summary.fd = -1, .spawn.cgroup = -1};
+    struct run r = {.signals = -1, .summary.fd = -1, .spawn.cgroup = -1, .server = PR_SERVER_NONE};
     int first, status;
     pr_outside_plug_holes();
     r.monitor = pr_recording_new("run", argc, argv, &first, &status);
@@ -401,6 +411,7 @@ int pr_main_run(int argc, char **argv)
     pr_exact_finish(&r.exact);
     if (r.signals >= 0)
         close(r.signals);
+    pr_server_close(&r.server);
     pr_outside_done(&r.outside, r.spawn.envp);
     return status;
 }

@@ -43,7 +43,11 @@ static int record(struct pr_watching *w)
 
 int pr_main_system(int argc, char **argv)
 {
-    struct pr_watching w = {.command = "system", .signals = -1, .ended = -1, .summary.fd = -1};
+    struct pr_watching w = {.command = "system",
+                            .signals = -1,
+                            .ended = -1,
+                            .summary.fd = -1,
+                            .server = PR_SERVER_NONE};
     int first, status;
     pr_outside_plug_holes();
     w.monitor = pr_recording_new("system", argc, argv, &first, &status);

@@ -38,6 +38,10 @@ static int prepare(struct pr_watching *w, struct proctor_error *err)
         r = pr_error(err, -w->signals, "cannot read signals: %s", strerror(-w->signals));
     if (r == 0 && (r = pr_session_begin(&m->session)) < 0)
         r = pr_error(err, -r, "cannot make a timer: %s", strerror(-r));
+    if (r == 0) {
+        pr_server_open(&w->server, m->session.run_id);
+        pr_server_excuse(&w->server, &m->session);
+    }
     return r;
 }
 
@@ -46,13 +50,15 @@ static void watch(struct pr_watching *w)
     struct pr_session *s = &w->monitor->session;
     struct pollfd wait[] = {{.fd = w->signals, .events = POLLIN},
                             {.fd = s->timer, .events = POLLIN},
-                            {.fd = w->ended, .events = POLLIN}};
+                            {.fd = w->ended, .events = POLLIN},
+                            {.events = POLLIN}};
     pr_session_tick(s);
     if (s->now.value[METRIC_PROCS] == 0 && !w->monitor->config.machine && !w->monitor->config.quiet)
         pr_complain("%s: nobody is there yet; waiting", w->command);
     while (!pr_session_over(s)) {
         int left = pr_monitor_time_left(w->monitor);
-        int n = left ? poll(wait, 3, left) : 0;
+        wait[3].fd = pr_server_fd(&w->server);
+        int n = left ? poll(wait, 4, left) : 0;
         if ((n < 0 && errno != EINTR) || n == 0 || (n > 0 && wait[0].revents))
             return; /* a signal, or time is up */
         if (n > 0 && wait[2].revents) {
@@ -66,6 +72,8 @@ static void watch(struct pr_watching *w)
             pr_session_due(s);
             pr_session_tick(s);
         }
+        if (n > 0 && wait[3].revents)
+            pr_server_serve(&w->server, s);
     }
 }
 
@@ -79,6 +87,8 @@ int pr_watching_record(struct pr_watching *w)
         return pr_watching_status(r);
     }
     watch(w);
+    pr_server_drain(&w->server, &w->monitor->session);
+    pr_server_close(&w->server);
     proctor_monitor_stop(w->monitor, NULL);
     pr_finish(w->monitor, &w->summary);
     return w->monitor->config.strict && w->monitor->session.events.problems ? EXIT_OWN_FAILURE : 0;
@@ -92,6 +102,7 @@ int pr_watching_status(int code)
 void pr_watching_done(struct pr_watching *w)
 {
     proctor_monitor_free(w->monitor);
+    pr_server_close(&w->server);
     if (w->signals >= 0)
         close(w->signals);
     if (w->ended >= 0)

@@ -2,6 +2,7 @@
 /* What attach and system have in common. */
 #pragma once
 #include "cli/cli.h"
+#include "cli/server.h"
 
 enum { EXIT_NO_TARGET = 1 };
 
@@ -9,6 +10,7 @@ struct pr_watching {
     const char *command; /* for complaints */
     struct proctor_monitor *monitor;
     struct pr_summary_file summary;
+    struct pr_server server;
     int signals;
     int ended; /* readable when the process has; -1 where that cannot be had */
 };

@@ -9,7 +9,8 @@
 #include "util/clock.h"
 
 #define RING       64
-#define RING_BYTES (32 * 1024 * 1024) /* for members, at the most */
+#define NOTES_WAIT (2 * NS_PER_S / 1000) /* so that notes that come fast go together */
+#define RING_BYTES (32 * 1024 * 1024)    /* for members, at the most */
 
 struct pr_queue {
     pthread_t thread;
@@ -17,10 +18,10 @@ struct pr_queue {
     struct pr_events *events;
     struct pr_sink **sinks; /* the writer's */
     size_t sink_count;
-    pthread_mutex_t lock; /* guards head, tail, ending, ended */
+    pthread_mutex_t lock; /* guards head, tail, ending, ended, nudged */
     pthread_cond_t changed;
     unsigned head, tail; /* pushed and written so far; slots in between belong to the writer */
-    bool ending, ended;
+    bool ending, ended, nudged;
     const char *summary;   /* borrowed; set before ending is, NULL for none */
     unsigned long dropped; /* this and the next are the sampler's */
     size_t room;           /* members that the slots have been made ready for; guarded as head is */
@@ -35,13 +36,29 @@ static void write_one(struct pr_queue *q, const struct proctor_snapshot *snapsho
         q->sinks[i]->ops->write(q->sinks[i], snapshot);
 }
 
+/* Called and returns with the lock held. */
+static void write_notes(struct pr_queue *q)
+{
+    const struct timespec wait = {.tv_nsec = NOTES_WAIT};
+    q->nudged = false;
+    pthread_mutex_unlock(&q->lock);
+    nanosleep(&wait, NULL);
+    for (size_t i = 0; i < q->sink_count; i++)
+        if (q->sinks[i]->ops->notes)
+            q->sinks[i]->ops->notes(q->sinks[i]);
+    pthread_mutex_lock(&q->lock);
+}
+
 static void *writer(void *data)
 {
     struct pr_queue *q = data;
     pthread_mutex_lock(&q->lock);
     while (!q->ending || q->tail != q->head) {
         if (q->tail == q->head) {
-            pthread_cond_wait(&q->changed, &q->lock);
+            if (q->nudged)
+                write_notes(q);
+            else
+                pthread_cond_wait(&q->changed, &q->lock);
             continue;
         }
         struct proctor_snapshot *snapshot = &q->ring[q->tail % q->size];
@@ -149,6 +166,14 @@ void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot)
     pr_snapshot_copy(&q->ring[q->head % q->size], snapshot);
     pthread_mutex_lock(&q->lock);
     q->head++;
+    pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+}
+
+void pr_queue_nudge(struct pr_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->nudged = true;
     pthread_cond_broadcast(&q->changed);
     pthread_mutex_unlock(&q->lock);
 }

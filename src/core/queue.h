@@ -9,6 +9,8 @@ struct pr_queue;
 /* Starts the writer's thread over these sinks, which become its own. NULL when that fails. */
 struct pr_queue *pr_queue_new(struct pr_sink **sinks, size_t count, struct pr_events *events);
 void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot);
+/* There are new notes: the sinks need not wait for the next snapshot to write them. */
+void pr_queue_nudge(struct pr_queue *q);
 /* What the sinks get as the summary; it must live until the queue is finished. */
 void pr_queue_summary(struct pr_queue *q, const char *members);
 /* Writes what is left, closes the sinks, ends the thread; waits `seconds` at most. `at`: the time

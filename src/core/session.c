@@ -41,6 +41,7 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     pr_events_init(&s->events);
     pr_stats_init(&s->stats);
     s->stats.machine = config->machine;
+    pr_phases_init(&s->phases, &s->select, &s->limits, config->machine);
     pr_values_none(s->totals_before, PROC_METRICS);
     pr_values_none(s->high, METRIC_COUNT);
     pr_session_name(s->own_id, sizeof s->own_id);
@@ -122,8 +123,8 @@ static const struct pr_list *named(const struct pr_session *s, size_t kind)
 static int open_sinks(struct pr_session *s, struct pr_sink **sinks, size_t *ret_count,
                       struct proctor_error *err)
 {
-    struct pr_sink_setting setting = {NULL,  s->config->processes, s->select, &s->events, &s->roll,
-                                      s->run};
+    struct pr_sink_setting setting = {NULL,   s->config->processes, s->select, &s->events, &s->roll,
+                                      s->run, &s->phases.notes};
     for (size_t kind = 0; kind < SINK_KINDS; kind++)
         for (size_t i = 0; i < named(s, kind)->count; i++) {
             setting.path = named(s, kind)->items[i];
@@ -159,6 +160,7 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
         free(sinks);
         return r;
     }
+    s->phases.notes.wanted = true;
     s->own_threads++;
     s->own_fds += (int)(wanted + (s->config->processes ? s->config->csv.count : 0));
     return 0;
@@ -241,6 +243,7 @@ static void watch_clock(struct pr_session *s, int64_t now)
 static void deliver(struct pr_session *s)
 {
     pr_stats_add(&s->stats, &s->now);
+    pr_phases_add(&s->phases, &s->now);
     const struct proctor_snapshot *out =
         pr_average_add(&s->average, (int)s->config->average, &s->now, &s->set);
     if (!out)
@@ -290,7 +293,7 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     int64_t allowed = s->allowance;
     s->patient_cost = 0;
     pr_tick_read(s, now);
-    if (last) /* once more: whoever vanished a moment ago shows up with its heir */
+    if (last || s->phases.ending) /* once more: who vanished just now shows up with its heir */
         pr_tick_read(s, now);
     find_place(s);
     double dt = rate_time(s);
@@ -385,6 +388,7 @@ void pr_session_end(struct pr_session *s)
     int64_t now = pr_clock_boot(); /* what we wait for is not of the run */
     ask_helper(s, now);
     sample(s, now, true);
+    pr_phases_finish(&s->phases, pr_session_elapsed(s, now));
     pr_tick_last(s);
     pr_tick_kills(s);
     s->roll.forks += s->machine.raw[METRIC_SYSTEM_FORKS];
@@ -411,6 +415,7 @@ static void free_memory(struct pr_session *s)
     pr_snapshot_done(&s->average.kept);
     pr_matches_done(&s->matches);
     pr_roll_done(&s->roll);
+    pr_phases_done(&s->phases, !s->stuck);
     pr_oom_done(&s->oom);
     free(s->left);
     free(s->text);

@@ -11,10 +11,9 @@
 #include "core/machine.h"
 #include "core/match.h"
 #include "core/oom.h"
+#include "core/phase.h"
 #include "core/queue.h"
 #include "core/roll.h"
-#include "core/select.h"
-#include "core/stats.h"
 #include "core/target.h"
 
 #define SESSION_TEXT 131072 /* room for one file or a part of a directory */
@@ -36,6 +35,7 @@ struct pr_session {
     struct pr_machine machine;
     struct pr_matches matches;
     struct pr_stats stats;
+    struct pr_phases phases;
     struct pr_events events;
     struct pr_queue *queue; /* NULL without file outputs */
     proctor_sample_fn *on_sample;

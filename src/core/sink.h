@@ -2,6 +2,7 @@
 /* Where snapshots go: one output each, called from the writer's thread. */
 #pragma once
 #include "core/event.h"
+#include "core/notes.h"
 #include "core/roll.h"
 #include "core/select.h"
 #include "core/snapshot.h"
@@ -18,6 +19,9 @@ struct pr_sink_ops {
     /* The summary at the end: the members of a JSON object, without its braces. NULL where a sink
      * has no use for it. */
     void (*summary)(struct pr_sink *sink, const char *members);
+    /* There are new notes, and no snapshot has come with them. NULL where a sink has no use for
+     * them. */
+    void (*notes)(struct pr_sink *sink);
     bool devices; /* it wants the series of each core, disk and the like */
 };
 
@@ -28,6 +32,7 @@ struct pr_sink_setting {
     struct pr_events *events;
     const struct pr_roll *roll; /* those below snapshot->enrolled, and all at the summary */
     const char *run;            /* what the run is: members of a JSON object; NULL for nothing */
+    struct pr_notes *notes;
 };
 
 /* Opens the file, or - for standard output. */

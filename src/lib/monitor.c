@@ -24,7 +24,7 @@ const char *proctor_version(void)
     return PROCTOR_VERSION;
 }
 
-static int check_owner(const struct proctor_monitor *m, struct proctor_error *err)
+int pr_monitor_check_owner(const struct proctor_monitor *m, struct proctor_error *err)
 {
     if (m->owner != getpid())
         return pr_error(err, ECHILD, "this monitor belongs to process %d", (int)m->owner);
@@ -40,6 +40,7 @@ int proctor_monitor_new(struct proctor_monitor **ret_monitor, struct proctor_err
     }
     m->owner = getpid();
     m->wake = -1;
+    pr_handover_init(&m->handover);
     m->facts = (struct pr_facts){.way = WAY_ATTACH, .exit_code = -1, .exit_signal = -1};
     *ret_monitor = m;
     return 0;
@@ -63,6 +64,7 @@ void proctor_monitor_free(struct proctor_monitor *m)
         if (m->session.stuck)
             return; /* its writer may still come back */
     }
+    pr_handover_done(&m->handover);
     pr_config_done(&m->config);
     pr_buf_done(&m->summary);
     pr_buf_done(&m->run_members);
@@ -76,7 +78,7 @@ static int watch(struct proctor_monitor *m, const struct pr_target_setting *sett
 {
     struct pr_host host;
     struct pr_target *target;
-    int r = check_owner(m, err);
+    int r = pr_monitor_check_owner(m, err);
     if (r == 0 && m->prepared)
         r = pr_error(err, EBUSY, "the monitor has begun already");
     if (r == 0)
@@ -147,7 +149,7 @@ int proctor_monitor_watch_system(struct proctor_monitor *m, struct proctor_error
 int proctor_monitor_set(struct proctor_monitor *m, const char *option, const char *value,
                         struct proctor_error *err)
 {
-    int r = check_owner(m, err);
+    int r = pr_monitor_check_owner(m, err);
     if (r < 0)
         return r;
     if (m->prepared)
@@ -163,7 +165,7 @@ int proctor_monitor_set(struct proctor_monitor *m, const char *option, const cha
 
 int proctor_monitor_on_sample(struct proctor_monitor *m, proctor_sample_fn *fn, void *data)
 {
-    int r = check_owner(m, NULL);
+    int r = pr_monitor_check_owner(m, NULL);
     if (r < 0 || m->prepared)
         return r < 0 ? r : -EBUSY;
     m->on_sample = fn;
@@ -266,27 +268,43 @@ int pr_monitor_time_left(const struct proctor_monitor *m)
     return left <= 0 ? 0 : left > 1e6 ? 1000000000 : (int)(left * 1000) + 1;
 }
 
-/* Ends the record by itself where the target or the time does, so that no idle time is in it. */
-static void *sampler(void *data)
+/* Until the target or the time is over, or stop() wants it; false for the last. */
+static bool sample_until_over(struct proctor_monitor *m)
 {
-    struct proctor_monitor *m = data;
     struct pollfd wait[2] = {{.fd = m->session.timer, .events = POLLIN},
                              {.fd = m->wake, .events = POLLIN}};
+    eventfd_t times;
     pr_session_tick(&m->session);
     while (!pr_session_over(&m->session) && pr_monitor_time_left(m) != 0) {
         int n = poll(wait, 2, pr_monitor_time_left(m));
-        if ((n < 0 && errno != EINTR) || (n > 0 && wait[1].revents))
-            return NULL; /* stop() does the rest */
+        if (n < 0 && errno != EINTR)
+            return false;
         if (n > 0 && wait[0].revents) {
             pr_session_due(&m->session);
             pr_session_tick(&m->session);
         }
+        if (n > 0 && wait[1].revents) {
+            eventfd_read(m->wake, &times);
+            if (!pr_handover_serve(&m->handover, &m->session))
+                return false;
+        }
     }
-    pr_session_end(&m->session);
+    return true;
+}
+
+/* Ends the record by itself where the target or the time does, so that no idle time is in it. */
+static void *sampler(void *data)
+{
+    struct proctor_monitor *m = data;
+    pr_handover_serving(&m->handover);
+    bool over = sample_until_over(m);
+    pr_handover_close(&m->handover);
+    if (over) /* else stop() does it */
+        pr_session_end(&m->session);
     return NULL;
 }
 
-static int begin(struct proctor_monitor *m, struct proctor_error *err)
+int pr_monitor_begin(struct proctor_monitor *m, struct proctor_error *err)
 {
     int r = m->prepared && !m->failure.code ? 0 : pr_monitor_prepare(m, err);
     if (r < 0 || m->session.begun)
@@ -298,12 +316,12 @@ static int begin(struct proctor_monitor *m, struct proctor_error *err)
 int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err)
 {
     sigset_t all, old;
-    int r = check_owner(m, err);
+    int r = pr_monitor_check_owner(m, err);
     if (r < 0)
         return r;
     if (m->started || m->stopped)
         return pr_error(err, EBUSY, "the monitor has been started already");
-    r = begin(m, err);
+    r = pr_monitor_begin(m, err);
     if (r < 0)
         return r;
     m->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -312,11 +330,13 @@ int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err)
     m->session.own_fds++;
     m->session.own_threads++;
     pr_session_arm(&m->session); /* after a collect the schedule counts from here */
+    m->handover.open = true;     /* who calls before the thread is there waits for it */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     r = pthread_create(&m->thread, NULL, sampler, m);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (r != 0) {
+        m->handover.open = false;
         m->session.own_fds--;
         m->session.own_threads--;
         return pr_error(err, r, "cannot start a thread: %s", strerror(r));
@@ -327,12 +347,12 @@ int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err)
 
 int proctor_monitor_collect(struct proctor_monitor *m, struct proctor_error *err)
 {
-    int r = check_owner(m, err);
+    int r = pr_monitor_check_owner(m, err);
     if (r < 0)
         return r;
     if (m->started || m->stopped)
         return pr_error(err, EBUSY, "the monitor samples by itself, or has stopped");
-    r = begin(m, err);
+    r = pr_monitor_begin(m, err);
     if (r == 0)
         pr_session_tick(&m->session);
     return r;
@@ -340,12 +360,12 @@ int proctor_monitor_collect(struct proctor_monitor *m, struct proctor_error *err
 
 int proctor_monitor_stop(struct proctor_monitor *m, struct proctor_error *err)
 {
-    int r = check_owner(m, err);
+    int r = pr_monitor_check_owner(m, err);
     if (r < 0 || m->stopped)
         return r;
     m->stopped = true;
     if (m->started) {
-        eventfd_write(m->wake, 1);
+        pr_handover_stop(&m->handover, m->wake);
         pthread_join(m->thread, NULL);
         m->session.own_threads--;
     }

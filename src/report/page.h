@@ -36,5 +36,7 @@ bool pr_page_items(struct pr_page *p, const char *name, const struct pr_page_ite
 
 /* The lines of a machine (summary_machine.c). */
 void pr_page_machine(struct pr_page *p);
+/* The line of the phases that took longest, where there are any (summary_phases.c). */
+void pr_page_phases(struct pr_page *p);
 /* The line of the job's cgroup, where there is anything to say. */
 void pr_page_cgroup(struct pr_page *p);

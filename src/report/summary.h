@@ -50,6 +50,9 @@ struct pr_unsampled pr_summary_unsampled(const struct pr_session *s, const struc
 /* Those with the most CPU time first. */
 void pr_summary_sort_commands(struct pr_roll *r);
 void pr_summary_processes(struct pr_json *j, struct pr_session *s, const struct pr_facts *facts);
+/* The phases; the marks, as events among others. */
+void pr_summary_phases(struct pr_json *j, const struct pr_session *s);
+void pr_summary_marks(struct pr_json *j, const struct pr_session *s);
 /* Was it measured at all? */
 bool pr_summary_known(const struct pr_session *s, enum pr_metric_id id);
 /* Why not? */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/self.h"
+#include "core/stats_json.h"
 #include "report/summary.h"
 #include "util/clock.h"
 #include "util/json.h"
@@ -113,37 +114,12 @@ static void put_exit(struct pr_json *j, const struct pr_facts *facts)
     pr_json_close(j, '}');
 }
 
-/* largest: the most that one process had, NaN where that is not asked. */
-static void put_metric(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id id,
-                       double largest)
-{
-    const struct pr_stat *v = &s->metric[id];
-    double mean = pr_stats_mean(s, id);
-    open(j, pr_metrics[id].key, '{');
-    if (pr_metrics[id].kind == KIND_COUNTER) {
-        number(j, "total", pr_stats_total(s, id));
-    } else {
-        number(j, "peak", pr_stats_peak(s, id));
-        number(j, "mean", mean);
-        number(j, "min", v->min);
-        number(j, "last", v->last);
-        number(j, "at", v->at);
-        if (!isnan(largest))
-            number(j, "largest", largest);
-    }
-    /* PSS is read within a budget: a peak of a few samples is not that of the run. */
-    bool few = pr_metrics[id].needs == READ_SMAPS && v->known * 2 < s->metric[METRIC_MEM_RSS].known;
-    if (v->mark || few)
-        text(j, "mark", pr_mark_name(few ? MARK_FEW_SAMPLES : (enum pr_mark)v->mark));
-    pr_json_close(j, '}');
-}
-
 static void put_metrics(struct pr_json *j, const struct pr_session *s)
 {
     open(j, "metrics", '{');
     for (int id = 0; id < METRIC_COUNT; id++)
         if (pr_selected(&s->select, id) && pr_summary_known(s, (enum pr_metric_id)id))
-            put_metric(j, &s->stats, (enum pr_metric_id)id, NAN);
+            pr_stats_put(j, &s->stats, (enum pr_metric_id)id, NAN);
     pr_json_close(j, '}');
 }
 
@@ -157,7 +133,7 @@ static void put_match(struct pr_json *j, const struct pr_session *s, const struc
     open(j, "metrics", '{');
     for (int id = 0; id < PROC_METRICS; id++)
         if (pr_selected(&s->select, id) && m->stats.metric[id].known)
-            put_metric(j, &m->stats, (enum pr_metric_id)id, m->largest[id]);
+            pr_stats_put(j, &m->stats, (enum pr_metric_id)id, m->largest[id]);
     pr_json_close(j, '}');
     pr_json_close(j, '}');
 }
@@ -287,8 +263,9 @@ static void put_counts(struct pr_json *j, const struct pr_session *s)
     pr_json_close(j, '}');
 }
 
-static void put_events(struct pr_json *j, const struct pr_events *e)
+static void put_events(struct pr_json *j, const struct pr_session *s)
 {
+    const struct pr_events *e = &s->events;
     open(j, "events", '[');
     for (size_t i = 0; i < e->count; i++) {
         pr_json_open(j, '{');
@@ -298,6 +275,7 @@ static void put_events(struct pr_json *j, const struct pr_events *e)
         text(j, "text", e->item[i].text);
         pr_json_close(j, '}');
     }
+    pr_summary_marks(j, s);
     pr_json_close(j, ']');
 }
 
@@ -325,7 +303,7 @@ static void put_self(struct pr_json *j, const struct pr_session *s)
 
 static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_facts *facts)
 {
-    static const char *const later[] = {"phases", "devices"};
+    static const char *const later[] = {"devices"};
     integer(j, "schema", SCHEMA);
     put_run(j, s, facts);
     put_exit(j, facts);
@@ -339,10 +317,11 @@ static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_fac
         open(j, later[i], '[');
         pr_json_close(j, ']');
     }
+    pr_summary_phases(j, s);
     put_matches(j, s);
     put_findings(j, s, facts);
-    integer(j, "events_total", (int64_t)s->events.total);
-    put_events(j, &s->events);
+    integer(j, "events_total", (int64_t)(s->events.total + s->phases.marked));
+    put_events(j, s);
     put_left(j, s);
     put_self(j, s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* At most eight lines, the most important first; one more for names, and for a cgroup that matters.
- */
+/* At most eight lines, the most important first; one more for names, for phases, and for a cgroup
+ * that matters. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -386,6 +386,7 @@ void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_f
         pr_page_machine(&p);
     else
         job_lines(&p);
+    pr_page_phases(&p);
     self_line(&p);
     trouble_line(&p);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One JSON object per line, each with its type: the run first, then samples, processes and events
- * as they come, the summary last. */
+/* One JSON object per line, each with its type: the run first, then samples, processes, events
+ * and phases as they come, the summary last. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +11,8 @@
 #include "util/clock.h"
 #include "util/json.h"
 
+#define NOTES_PIECE 65536
+
 struct jsonl {
     struct pr_sink sink;
     struct pr_outfile file;
@@ -20,7 +22,10 @@ struct jsonl {
     const struct pr_roll *roll;
     size_t events_done, exits_done; /* those that have been written */
     int64_t start, elapsed;         /* wall time of the start; elapsed at the last sample, ns */
-    bool processes, begun;
+    struct pr_notes *notes;
+    struct pr_notes_place notes_place; /* up to where they have been written */
+    struct pr_buf note;
+    bool processes, begun, behind; /* behind: that notes were lost has been said */
 };
 
 static struct pr_json line_begin(struct jsonl *l, const char *type, int64_t elapsed)
@@ -163,6 +168,33 @@ static void write_events(struct jsonl *l)
     }
 }
 
+static void say_behind(struct jsonl *l)
+{
+    if (!l->notes_place.lost || l->behind)
+        return;
+    l->behind = true;
+    pr_event_problem(l->events, pr_seconds(l->elapsed),
+                     "%s: marks and phases come faster than they can be written; some are left out",
+                     l->file.name);
+}
+
+/* In pieces, so that a full disk does not lose all of them together. */
+static void write_notes(struct jsonl *l)
+{
+    static const char *const types[] = {[NOTE_EVENT] = "event", [NOTE_PHASE] = "phase"};
+    struct pr_note note;
+    while (l->notes && pr_notes_next(l->notes, &l->notes_place, &note, &l->note)) {
+        struct pr_json j = line_begin(l, types[note.type], note.elapsed);
+        put_members(&j, pr_buf_text(&l->note));
+        line_end(&j);
+        if (l->file.out.len < l->file.row + NOTES_PIECE)
+            continue;
+        pr_outfile_end(&l->file);
+        pr_outfile_begin(&l->file, pr_seconds(note.elapsed));
+    }
+    say_behind(l);
+}
+
 /* One line for each process that has ended. */
 static void write_exits(struct jsonl *l, size_t until)
 {
@@ -185,6 +217,7 @@ static void jsonl_write(struct pr_sink *sink, const struct proctor_snapshot *s)
     if (!l->begun)
         write_run(l, s);
     l->elapsed = s->elapsed;
+    write_notes(l);
     write_events(l);
     if (l->processes)
         write_exits(l, s->enrolled);
@@ -196,10 +229,25 @@ static void jsonl_write(struct pr_sink *sink, const struct proctor_snapshot *s)
     pr_outfile_end(&l->file);
 }
 
+static void jsonl_notes(struct pr_sink *sink)
+{
+    struct jsonl *l = (struct jsonl *)sink;
+    if (!l->begun)
+        return; /* the run comes first */
+    pr_outfile_begin(&l->file, pr_seconds(l->elapsed));
+    write_notes(l);
+    pr_outfile_end(&l->file);
+}
+
 static void jsonl_summary(struct pr_sink *sink, const char *members)
 {
     struct jsonl *l = (struct jsonl *)sink;
     pr_outfile_begin(&l->file, pr_seconds(l->elapsed));
+    write_notes(l);
+    if (l->notes_place.lost)
+        pr_event_problem(l->events, pr_seconds(l->elapsed),
+                         "%s: %lu marks and phases are not there", l->file.name,
+                         l->notes_place.lost);
     write_events(l);
     if (l->processes)
         write_exits(l, l->roll->count);
@@ -213,12 +261,16 @@ static void jsonl_close(struct pr_sink *sink)
 {
     struct jsonl *l = (struct jsonl *)sink;
     pr_outfile_close(&l->file);
+    pr_buf_done(&l->note);
     free(l->run);
     free(l);
 }
 
-static const struct pr_sink_ops ops = {
-    .write = jsonl_write, .summary = jsonl_summary, .close = jsonl_close, .devices = true};
+static const struct pr_sink_ops ops = {.write = jsonl_write,
+                                       .summary = jsonl_summary,
+                                       .notes = jsonl_notes,
+                                       .close = jsonl_close,
+                                       .devices = true};
 
 int pr_jsonl_open(const struct pr_sink_setting *setting, struct pr_sink **ret_sink,
                   struct proctor_error *err)
@@ -234,6 +286,7 @@ int pr_jsonl_open(const struct pr_sink_setting *setting, struct pr_sink **ret_si
                         .select = setting->select,
                         .events = setting->events,
                         .roll = setting->roll,
+                        .notes = setting->notes,
                         .processes = setting->processes,
                         .run = run};
     int r = pr_outfile_open(&l->file, strdup(setting->path), "--jsonl", setting->events, err);

@@ -117,3 +117,10 @@ void pr_json_null(struct pr_json *j)
     pr_buf_str(j->out, "null");
     j->comma = true;
 }
+
+void pr_json_raw(struct pr_json *j, const char *text)
+{
+    before_value(j);
+    pr_buf_str(j->out, text);
+    j->comma = true;
+}

@@ -23,3 +23,4 @@ void pr_json_number(struct pr_json *j, double v);
 void pr_json_int(struct pr_json *j, int64_t v);
 void pr_json_bool(struct pr_json *j, bool v);
 void pr_json_null(struct pr_json *j);
+void pr_json_raw(struct pr_json *j, const char *text); /* a value that is JSON already */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `make`, `make demo` and `make install` promise, in a copy of the tree."""
+import json
 import os
 import shutil
 import subprocess
@@ -27,16 +28,27 @@ def test_make_builds_demo_runs_and_install_installs(clone, clean_env, tmp_path):
     env = {**clean_env, "PKG_CONFIG_PATH": str(config.parent), "PKG_CONFIG_SYSROOT_DIR": str(stage)}
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "proctor"], env=env, check=True,
                            capture_output=True, text=True).stdout.split()
-    subprocess.run(["cc", "-Wall", "-Werror", clone / "examples/watch.c", "-o", tmp_path / "watch", *flags], check=True)
     library = next(top.rglob("libproctor.so.0")).parent
-    out = subprocess.run([tmp_path / "watch"], env={**env, "LD_LIBRARY_PATH": str(library)}, check=True,
-                         capture_output=True, text=True).stdout
-    samples, cpu = out.splitlines()[-1].split(" samples, ")
+
+    def example(name):
+        """What one of them prints, built against what was installed."""
+        subprocess.run(["cc", "-Wall", "-Werror", clone / f"examples/{name}.c", "-o", tmp_path / name, *flags],
+                       check=True)
+        return subprocess.run([tmp_path / name], env={**env, "LD_LIBRARY_PATH": str(library)}, check=True,
+                              capture_output=True, text=True).stdout
+
+    samples, cpu = example("watch").splitlines()[-1].split(" samples, ")
     assert int(samples) >= 2 and float(cpu.split()[0]) > 0.01
+    summary = json.loads(example("phases"))
+    load, work = summary["phases"]
+    assert (load["name"], work["name"]) == ("load", "work") and load["metrics"]["mem.rss"]["peak"] > 64 << 20
+    assert work["metrics"]["cpu.time"]["total"] > 0.01
+    assert [e["data"]["step"] for e in summary["events"] if e["type"] == "mark"] == [0, 1, 2]
 
 
 def test_examples_are_short(clone):
-    assert len((clone / "examples/watch.c").read_text().splitlines()) <= 40
+    for name in ("watch", "phases"):
+        assert len((clone / f"examples/{name}.c").read_text().splitlines()) <= 40
 
 
 def test_library_exports_only_the_public_names(build):

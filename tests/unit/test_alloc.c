@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include "recording.h"
+#include "core/annotate.h"
+#include "util/clock.h"
 
 enum { WARM_UP = 20, TICKS = 200, FAMILY = 6 };
 
@@ -179,6 +181,21 @@ static void test_with_names(void **state)
     check(change_one);
 }
 
+static void begin_one(int tick)
+{
+    struct pr_request request;
+    assert_true(pr_request_make(&request, REQUEST_BEGIN, "phase", NULL));
+    if (tick < 3) /* one inside the other */
+        assert_true(pr_annotate(&r.s, &request, pr_clock_boot(), 0));
+}
+
+static void test_inside_phases(void **state)
+{
+    (void)state;
+    check(begin_one);
+    assert_int_equal(r.s.phases.ended, 3);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -186,7 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_steady_family), TEST(test_coming_and_going),
         TEST(test_with_averages),   TEST(test_at_the_limit_of_descriptors),
-        TEST(test_with_names),
+        TEST(test_with_names),      TEST(test_inside_phases),
     };
     return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
 }

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whoever connects is a stranger: another user is turned away, a line that is not understood or too
+ * long ends the connection, and who has been silent for longest makes room for who comes. */
+#include "cli/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/socket_path.h"
+#include "core/annotate.h"
+#include "util/clock.h"
+
+#define BACKLOG     64
+#define PIECE       1024            /* bytes read from one client before it is another's turn */
+#define WINDOW      (NS_PER_S / 10) /* in which at most so many requests are served: */
+#define WINDOW_MOST 2000
+#define TURN_NS     (2 * NS_PER_S / 1000)  /* then it is the sampler's turn again */
+#define DRAIN_NS    (50 * NS_PER_S / 1000) /* nobody can keep us from ending */
+#define DRAIN_MOST  20000
+#define FILES_LEAST 64 /* that may be open; below, there is no socket */
+
+struct pr_client {
+    int fd;
+    uint64_t turn; /* when it last said something */
+    size_t len;
+    char line[REQUEST_LINE];
+};
+
+enum who { WHO_LISTENER, WHO_CLIENT, WHO_PROCESS };
+
+/* --- the socket ------------------------------------------------------------------------------- */
+
+/* The run's id where it can be a file's name, else one of our own. */
+static void name_of(const char *run_id, char *name, size_t size)
+{
+    char own[64];
+    pr_session_name(own, sizeof own);
+    bool good = *run_id && *run_id != '.' && !strchr(run_id, '/') && strlen(run_id) <= 40;
+    snprintf(name, size, "%s.sock", good ? run_id : own);
+}
+
+static int bind_to(struct pr_server *v, const char *directory, const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", directory, name);
+    if (bind(v->listener, (struct sockaddr *)&address, sizeof address) < 0)
+        return -errno;
+    memcpy(v->path, address.sun_path, sizeof v->path);
+    return chmod(v->path, 0600) < 0 || listen(v->listener, BACKLOG) < 0 ? -errno : 0;
+}
+
+static int listen_on(struct pr_server *v, const char *run_id)
+{
+    char name[64], directory[512], other[64];
+    name_of(run_id, name, sizeof name);
+    int r = pr_socket_directory(directory, sizeof directory, strlen(name) + sizeof ".1234567890");
+    if (r < 0)
+        return r;
+    pr_socket_tidy(directory);
+    v->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (v->listener < 0 || fchmod(v->listener, 0600) < 0)
+        return -errno;
+    r = bind_to(v, directory, name);
+    if (r != -EADDRINUSE)
+        return r;
+    /* Several recorders may have been given one id. */
+    snprintf(other, sizeof other, "%.40s.%d.sock", name, (int)getpid());
+    return bind_to(v, directory, other);
+}
+
+static enum who who_is(const struct epoll_event *event)
+{
+    return (enum who)(event->data.u64 >> 32);
+}
+
+static int fd_of(const struct epoll_event *event)
+{
+    return (int)(event->data.u64 & 0xffffffff);
+}
+
+static int watch(struct pr_server *v, int fd, enum who who)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)who << 32 | (unsigned)fd};
+    return epoll_ctl(v->events, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int open_all(struct pr_server *v, const char *run_id)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < FILES_LEAST)
+        return -EMFILE; /* samples need them more */
+    v->events = epoll_create1(EPOLL_CLOEXEC);
+    v->pause = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (v->events < 0 || v->pause < 0)
+        return -errno;
+    int r = listen_on(v, run_id);
+    return r < 0 ? r : watch(v, v->listener, WHO_LISTENER);
+}
+
+void pr_server_open(struct pr_server *v, const char *run_id)
+{
+    *v = (struct pr_server)PR_SERVER_NONE;
+    int r = open_all(v, run_id);
+    if (r == 0)
+        return;
+    pr_server_close(v);
+    snprintf(v->why, sizeof v->why, "phases and marks cannot be told: no socket could be made: %s",
+             strerror(-r));
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void drop(struct pr_server *v, size_t i)
+{
+    if (!v->clients[i])
+        return;
+    close(v->clients[i]->fd);
+    free(v->clients[i]);
+    v->clients[i] = NULL;
+}
+
+void pr_server_close(struct pr_server *v)
+{
+    if (*v->path)
+        unlink(v->path);
+    *v->path = '\0';
+    for (size_t i = 0; i < SERVER_CLIENTS; i++)
+        drop(v, i);
+    close_fd(&v->listener);
+    close_fd(&v->events);
+    close_fd(&v->pause);
+}
+
+void pr_server_excuse(const struct pr_server *v, struct pr_session *s)
+{
+    if (*v->path && s->config->verbose)
+        pr_complain("phases and marks are told to PROCTOR_SOCKET=%s", v->path);
+    if (*v->path || !*v->why)
+        return;
+    pr_event_add(&s->events, EVENT_SOCKET, 0, 0, "%s", v->why);
+    if (s->config->verbose)
+        pr_complain("%s", v->why);
+}
+
+int pr_server_fd(const struct pr_server *v)
+{
+    return v->paused ? v->pause : v->events;
+}
+
+/* --- clients ---------------------------------------------------------------------------------- */
+
+static size_t place_for(struct pr_server *v)
+{
+    size_t quietest = 0;
+    for (size_t i = 0; i < SERVER_CLIENTS; i++) {
+        if (!v->clients[i])
+            return i;
+        if (v->clients[i]->turn < v->clients[quietest]->turn)
+            quietest = i;
+    }
+    drop(v, quietest);
+    return quietest;
+}
+
+static bool is_allowed(int fd)
+{
+    struct ucred who;
+    socklen_t size = sizeof who;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
+           (who.uid == geteuid() || who.uid == 0);
+}
+
+static void welcome(struct pr_server *v, struct pr_session *s)
+{
+    v->count++; /* to connect and to hang up is work for us, too */
+    int fd = accept4(v->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+            v->count = WINDOW_MOST; /* it stays readable: not at once again */
+        return;
+    }
+    struct pr_client *c = is_allowed(fd) ? calloc(1, sizeof *c) : NULL;
+    if (!c || watch(v, fd, WHO_CLIENT) < 0) {
+        if (!c)
+            pr_annotate_refuse(s, "somebody else has connected to the socket of this run");
+        close(fd);
+        free(c);
+        return;
+    }
+    c->fd = fd;
+    c->turn = ++v->turn;
+    v->clients[place_for(v)] = c;
+}
+
+/* A descriptor of who asks, readable when that process has ended; -errno. */
+static int process_of(int fd)
+{
+    struct ucred who;
+    socklen_t size = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.pid <= 0)
+        return -ESRCH;
+    int process = (int)syscall(SYS_pidfd_open, who.pid, 0);
+    return process < 0 ? -errno : process;
+}
+
+/* A phase that lasts as long as the process that asks. */
+static bool last_as_long(struct pr_server *v, struct pr_session *s, int fd,
+                         const struct pr_request *r, int64_t now)
+{
+    int process = v->watched < PHASES_OPEN ? process_of(fd) : -EMFILE;
+    if (process < 0) {
+        pr_annotate_refuse(s, "a phase is to last as long as a process that cannot be watched");
+        return false;
+    }
+    if (watch(v, process, WHO_PROCESS) < 0 || !pr_annotate(s, r, now, process)) {
+        close(process);
+        return false;
+    }
+    v->watched++;
+    return true;
+}
+
+static bool serve_line(struct pr_server *v, struct pr_session *s, int fd, const char *line,
+                       size_t len)
+{
+    struct pr_request r;
+    int64_t now = pr_clock_boot();
+    bool parsed = pr_request_parse(&r, line, len);
+    bool done = parsed && (r.verb == REQUEST_DURING ? last_as_long(v, s, fd, &r, now)
+                                                    : pr_annotate(s, &r, now, 0));
+    if (!parsed)
+        pr_annotate_refuse(s, "the socket got a line that is no request");
+    v->count++;
+    /* Who does not read the answers does not get them. */
+    send(fd, done ? "ok\n" : "no\n", 3, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return parsed;
+}
+
+/* False where this client is done with. */
+static bool serve_lines(struct pr_server *v, struct pr_session *s, struct pr_client *c)
+{
+    size_t done = 0;
+    for (;;) {
+        char *line = c->line + done, *end = memchr(line, '\n', c->len - done);
+        if (!end)
+            break;
+        if (!serve_line(v, s, c->fd, line, (size_t)(end - line)))
+            return false;
+        done = (size_t)(end - c->line) + 1;
+    }
+    memmove(c->line, c->line + done, c->len - done);
+    c->len -= done;
+    if (c->len < sizeof c->line)
+        return true;
+    pr_annotate_refuse(s, "the socket got a line that is too long");
+    return false;
+}
+
+static bool serve_client(struct pr_server *v, struct pr_session *s, struct pr_client *c)
+{
+    size_t room = sizeof c->line - c->len;
+    ssize_t n = recv(c->fd, c->line + c->len, room < PIECE ? room : PIECE, MSG_DONTWAIT);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    if (n == 0) {
+        if (c->len)
+            pr_annotate_refuse(s, "the socket got half a line");
+        return false;
+    }
+    c->turn = ++v->turn;
+    c->len += (size_t)n;
+    return serve_lines(v, s, c);
+}
+
+/* --- in turn ---------------------------------------------------------------------------------- */
+
+static void serve_one(struct pr_server *v, struct pr_session *s, enum who who, int fd)
+{
+    if (who == WHO_LISTENER)
+        welcome(v, s);
+    for (size_t i = 0; who == WHO_CLIENT && i < SERVER_CLIENTS; i++)
+        if (v->clients[i] && v->clients[i]->fd == fd) {
+            if (!serve_client(v, s, v->clients[i]))
+                drop(v, i);
+            return;
+        }
+    if (who == WHO_PROCESS) {
+        pr_annotate_gone(s, fd, pr_clock_boot());
+        close(fd);
+        v->watched--;
+    }
+}
+
+static void count_from(struct pr_server *v, int64_t now)
+{
+    v->window = now;
+    v->count = 0;
+}
+
+static void rest(struct pr_server *v)
+{
+    int64_t until = v->window + WINDOW;
+    struct itimerspec when = {.it_value = {until / NS_PER_S, until % NS_PER_S}};
+    v->paused = timerfd_settime(v->pause, TFD_TIMER_ABSTIME, &when, NULL) == 0;
+}
+
+/* One round: processes that have ended first, for they did before anything that is said now; then
+ * whoever has something to say once, as far as time allows. Who had to wait is first in the next
+ * round: the kernel lists them in one order. False where nobody had anything. */
+static bool serve_round(struct pr_server *v, struct pr_session *s, int64_t until)
+{
+    struct epoll_event events[SERVER_CLIENTS + PHASES_OPEN + 1];
+    int n = epoll_wait(v->events, events, (int)(sizeof events / sizeof *events), 0);
+    for (int i = 0; i < n; i++)
+        if (who_is(&events[i]) == WHO_PROCESS)
+            serve_one(v, s, WHO_PROCESS, fd_of(&events[i]));
+    uint64_t first = v->first;
+    for (int k = 0; k < n && (!k || pr_clock_boot() < until); k++, v->first++) {
+        const struct epoll_event *event = &events[(first + (uint64_t)k) % (uint64_t)n];
+        if (who_is(event) != WHO_PROCESS)
+            serve_one(v, s, who_is(event), fd_of(event));
+    }
+    return n > 0;
+}
+
+void pr_server_serve(struct pr_server *v, struct pr_session *s)
+{
+    int64_t now = pr_clock_boot();
+    unsigned long before = s->phases.marked + s->phases.ended;
+    if (v->events < 0)
+        return;
+    v->paused = false;
+    if (now - v->window >= WINDOW)
+        count_from(v, now);
+    serve_round(v, s, now + TURN_NS);
+    if (v->count >= WINDOW_MOST)
+        rest(v);
+    if (s->queue && s->phases.marked + s->phases.ended != before)
+        pr_queue_nudge(s->queue);
+}
+
+void pr_server_drain(struct pr_server *v, struct pr_session *s)
+{
+    int64_t until = pr_clock_boot() + DRAIN_NS;
+    v->count = 0;
+    while (v->events >= 0 && serve_round(v, s, until) && v->count < DRAIN_MOST &&
+           pr_clock_boot() < until)
+        ;
+}

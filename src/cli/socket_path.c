@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/socket_path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOKS_MOST 100 /* at old sockets */
+#define OLD        10  /* seconds: a younger one may be about to be listened on */
+
+/* Ours, and closed to everybody else. */
+static int check(const char *path, bool shut)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        return -errno;
+    if (!S_ISDIR(st.st_mode))
+        return -ENOTDIR;
+    return st.st_uid != geteuid() || (shut && (st.st_mode & 077)) ? -EPERM : 0;
+}
+
+static int make(const char *path)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    return check(path, true);
+}
+
+/* base has it all; below base a directory "proctor". private: base is ours to make. */
+static int below(char *path, size_t size, const char *base, bool private, size_t name_len)
+{
+    int n = snprintf(path, size, "%s/proctor", base);
+    if (n < 0 || (size_t)n + 1 + name_len + 1 > sizeof((struct sockaddr_un *)0)->sun_path)
+        return -ENAMETOOLONG;
+    int r = private ? make(base) : check(base, false);
+    return r < 0 ? r : make(path);
+}
+
+int pr_socket_directory(char *path, size_t size, size_t name_len)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *temporary = getenv("TMPDIR");
+    const char *const places[] = {temporary, "/tmp"};
+    char base[512];
+    int r = -ENOENT;
+    if (runtime && *runtime == '/' && (r = below(path, size, runtime, false, name_len)) == 0)
+        return 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (!places[i] || *places[i] != '/')
+            continue;
+        int n = snprintf(base, sizeof base, "%s/proctor-%u", places[i], (unsigned)geteuid());
+        r = n < (int)sizeof base ? below(path, size, base, true, name_len) : -ENAMETOOLONG;
+        if (r == 0)
+            return 0;
+    }
+    return r;
+}
+
+static bool is_dead(int directory, const char *directory_name, const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat st;
+    size_t len = strlen(name);
+    if (len < 5 || strcmp(name + len - 5, ".sock") != 0 ||
+        fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(st.st_mode) ||
+        time(NULL) - st.st_mtime < OLD)
+        return false;
+    if (snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", directory_name, name) >=
+        (int)sizeof address.sun_path)
+        return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool dead = fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) < 0 &&
+                errno == ECONNREFUSED;
+    if (fd >= 0)
+        close(fd);
+    return dead;
+}
+
+void pr_socket_tidy(const char *directory)
+{
+    DIR *dir = opendir(directory);
+    struct dirent *entry;
+    for (int looks = 0; dir && looks < LOOKS_MOST && (entry = readdir(dir)); looks++)
+        if (is_dead(dirfd(dir), directory, entry->d_name))
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+}

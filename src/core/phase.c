@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/phase.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/stats_json.h"
+#include "util/clock.h"
+#include "util/scan.h"
+
+#define OTHERS "(others)"
+
+struct pr_phase_open {
+    struct pr_phase phase;
+    int owner;                 /* the process that it ends with, 0 for none */
+    bool over;                 /* it has ended, and waits for the last sample */
+    double from;               /* elapsed at the sample that it counts from */
+    double base[METRIC_COUNT]; /* what counters and high-water marks were then */
+    struct pr_stats stats;
+};
+
+void pr_phases_init(struct pr_phases *p, const struct pr_select *select,
+                    const struct pr_limits *limits, bool machine)
+{
+    *p = (struct pr_phases){.select = select,
+                            .limits = limits,
+                            .metrics = machine ? (int)METRIC_COUNT : (int)JOB_METRICS};
+    pr_values_none(p->latest, METRIC_COUNT);
+    pr_notes_init(&p->notes);
+}
+
+static void free_all(struct pr_phase *phases, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(phases[i].stat);
+    free(phases);
+}
+
+void pr_phases_done(struct pr_phases *p, bool close_notes)
+{
+    for (size_t i = 0; i < p->open_count; i++)
+        free(p->open[i]);
+    for (size_t i = 0; i < p->marks_kept; i++) {
+        free(p->marks[i].name);
+        free(p->marks[i].data);
+    }
+    free_all(p->kept, p->kept_count);
+    free_all(p->folded, p->folded_count);
+    pr_map_done(&p->by_name);
+    if (close_notes)
+        pr_notes_done(&p->notes);
+    p->open_count = p->marks_kept = p->kept_count = p->folded_count = 0;
+    p->kept = p->folded = NULL;
+}
+
+/* --- while it lasts --------------------------------------------------------------------------- */
+
+static bool is_total(int id)
+{
+    return pr_metrics[id].kind == KIND_COUNTER || pr_metrics[id].kind == KIND_HIGH_WATER;
+}
+
+/* What a value of the run is to the phase: a counter its growth; a kernel's high-water mark only
+ * where it has risen in the phase, for else it is of an earlier one. */
+static double within(const struct pr_phase_open *o, int id, double v)
+{
+    double base = o->base[id];
+    switch (pr_metrics[id].kind) {
+    case KIND_COUNTER:
+        return isnan(base) ? v : v < base ? 0 : v - base;
+    case KIND_HIGH_WATER:
+        return v <= base ? NAN : v;
+    default:
+        return v;
+    }
+}
+
+static void add(struct pr_phase_open *o, const struct proctor_snapshot *s, const double *value,
+                double dt)
+{
+    double mine[METRIC_COUNT];
+    for (int id = 0; id < METRIC_COUNT; id++)
+        mine[id] = within(o, id, value[id]);
+    pr_stats_add_values(&o->stats, mine, s->mark, METRIC_COUNT, pr_seconds(s->elapsed), dt);
+    o->stats.seconds = pr_seconds(s->elapsed) - o->from;
+}
+
+void pr_phases_add(struct pr_phases *p, const struct proctor_snapshot *s)
+{
+    for (int id = 0; id < METRIC_COUNT; id++)
+        if (is_total(id) && !isnan(s->value[id]))
+            p->latest[id] = s->value[id];
+    p->latest_at = pr_seconds(s->elapsed);
+    for (size_t i = 0; i < p->open_count; i++)
+        add(p->open[i], s, s->value, pr_seconds(s->interval));
+}
+
+/* The sample at its begin: what was read at that moment is in the phase, rates are of before. */
+static void add_first(struct pr_phase_open *o, const struct proctor_snapshot *s)
+{
+    double value[METRIC_COUNT];
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        const struct pr_metric *m = &pr_metrics[id];
+        bool gauge = m->kind == KIND_GAUGE ||
+                     (m->kind == KIND_RATIO && pr_metrics[m->of].kind == KIND_GAUGE);
+        value[id] = gauge || m->kind == KIND_COUNTER ? s->value[id] : NAN;
+    }
+    add(o, s, value, 0);
+}
+
+int pr_phases_begin(struct pr_phases *p, const char *name, double at, int owner, bool exact,
+                    const struct proctor_snapshot *s)
+{
+    if (p->open_count == PHASES_OPEN)
+        return -EMFILE;
+    struct pr_phase_open *o = malloc(sizeof *o);
+    if (!o)
+        return -ENOMEM;
+    o->phase = (struct pr_phase){
+        .start = at, .depth = (unsigned)p->open_count, .instances = 1, .exact = exact};
+    memccpy(o->phase.name, name, '\0', sizeof o->phase.name - 1);
+    o->owner = owner;
+    o->over = false;
+    o->from = p->latest_at;
+    memcpy(o->base, p->latest, sizeof o->base);
+    pr_stats_init(&o->stats);
+    o->stats.limits = p->limits;
+    if (exact)
+        add_first(o, s);
+    p->open[p->open_count++] = o;
+    return 0;
+}
+
+/* --- when it has ended ------------------------------------------------------------------------ */
+
+static struct pr_phase *room_for(struct pr_phase **phases, size_t count, size_t *cap)
+{
+    if (count == *cap) {
+        size_t more = *cap ? *cap * 2 : 16;
+        struct pr_phase *bigger = realloc(*phases, more * sizeof *bigger);
+        if (!bigger)
+            return NULL;
+        *phases = bigger;
+        *cap = more;
+    }
+    return &(*phases)[count];
+}
+
+static bool keep(struct pr_phases *p, struct pr_phase **phases, size_t *count, size_t *cap,
+                 const struct pr_phase_open *o, const char *name)
+{
+    struct pr_phase *to = room_for(phases, *count, cap);
+    struct pr_stat *stat = to ? malloc((size_t)p->metrics * sizeof *stat) : NULL;
+    if (!stat)
+        return false;
+    *to = o->phase;
+    if (name != o->phase.name)
+        memccpy(to->name, name, '\0', sizeof to->name - 1);
+    to->stat = memcpy(stat, o->stats.metric, (size_t)p->metrics * sizeof *stat);
+    ++*count;
+    return true;
+}
+
+static void merge(struct pr_stat *to, const struct pr_stat *from, bool counter)
+{
+    if (!from->known)
+        return;
+    to->last = counter && to->known ? to->last + from->last : from->last;
+    to->known += from->known;
+    to->min = fmin(to->min, from->min);
+    if (!(to->max >= from->max)) {
+        to->max = from->max;
+        to->at = from->at;
+    }
+    to->integral += from->integral;
+    to->weight += from->weight;
+    to->mark = from->mark;
+}
+
+/* As with the commands of the roll, two names with one hash share an account. */
+static bool fold(struct pr_phases *p, const struct pr_phase_open *o, const char *name)
+{
+    uint64_t at, key = pr_scan_hash(name, strlen(name)) | 1;
+    if (!pr_map_get(&p->by_name, key, &at)) {
+        if (p->folded_count >= PHASES_NAMES - 1 && strcmp(name, OTHERS) != 0)
+            return fold(p, o, OTHERS);
+        return keep(p, &p->folded, &p->folded_count, &p->folded_cap, o, name) &&
+               pr_map_set(&p->by_name, key, p->folded_count);
+    }
+    struct pr_phase *to = &p->folded[at - 1];
+    for (int id = 0; id < p->metrics; id++)
+        merge(&to->stat[id], &o->stats.metric[id], pr_metrics[id].kind == KIND_COUNTER);
+    to->seconds += o->phase.seconds;
+    to->sampled += o->phase.sampled;
+    to->instances++;
+    to->exact &= o->phase.exact;
+    to->left_open |= o->phase.left_open;
+    return true;
+}
+
+static void note(struct pr_phases *p, struct pr_phase_open *o)
+{
+    struct pr_buf line = {0};
+    struct pr_json j = {.out = &line};
+    if (!p->notes.wanted)
+        return;
+    o->phase.stat = o->stats.metric;
+    pr_phase_put(&j, p, &o->phase);
+    o->phase.stat = NULL;
+    int64_t end = llround((o->phase.start + o->phase.seconds) * 1e9);
+    pr_notes_add(&p->notes, (struct pr_note){NOTE_PHASE, end}, line.data, line.len);
+    pr_buf_done(&line);
+}
+
+static void close_one(struct pr_phases *p, size_t i)
+{
+    struct pr_phase_open *o = p->open[i];
+    memmove(&p->open[i], &p->open[i + 1], (--p->open_count - i) * sizeof *p->open);
+    o->phase.sampled = o->stats.seconds;
+    note(p, o);
+    bool kept = p->ended < PHASES_KEPT
+                    ? keep(p, &p->kept, &p->kept_count, &p->kept_cap, o, o->phase.name)
+                    : fold(p, o, o->phase.name);
+    p->ended += kept;
+    p->refused += !kept;
+    free(o);
+}
+
+static void end_one(struct pr_phases *p, size_t i, double at, bool exact, bool last)
+{
+    struct pr_phase_open *o = p->open[i];
+    if (!o->over)
+        o->phase.seconds = fmax(0, at - o->phase.start);
+    o->phase.exact &= exact;
+    o->over = true;
+    if (!last)
+        close_one(p, i);
+}
+
+/* PHASES_OPEN where there is none. */
+static size_t find(const struct pr_phases *p, const char *name)
+{
+    for (size_t i = p->open_count; i-- > 0;)
+        if (!p->open[i]->over && strcmp(p->open[i]->phase.name, name) == 0)
+            return i;
+    return PHASES_OPEN;
+}
+
+bool pr_phases_is_open(const struct pr_phases *p, const char *name)
+{
+    return find(p, name) < PHASES_OPEN;
+}
+
+/* With those inside it, but for those that end with a process. */
+static void end_from(struct pr_phases *p, size_t outer, double at, bool exact, bool last)
+{
+    for (size_t i = p->open_count; i-- > outer;)
+        if (i == outer || !p->open[i]->owner)
+            end_one(p, i, at, exact, last);
+}
+
+void pr_phases_end(struct pr_phases *p, const char *name, double at, bool exact, bool last)
+{
+    end_from(p, find(p, name), at, exact, last);
+}
+
+static size_t find_owned(const struct pr_phases *p, int owner)
+{
+    for (size_t i = 0; i < p->open_count; i++)
+        if (p->open[i]->owner == owner && !p->open[i]->over)
+            return i;
+    return PHASES_OPEN;
+}
+
+bool pr_phases_is_owned(const struct pr_phases *p, int owner)
+{
+    return find_owned(p, owner) < PHASES_OPEN;
+}
+
+void pr_phases_end_owner(struct pr_phases *p, int owner, double at, bool exact, bool last)
+{
+    end_from(p, find_owned(p, owner), at, exact, last);
+}
+
+void pr_phases_finish(struct pr_phases *p, double at)
+{
+    while (p->open_count) {
+        struct pr_phase_open *o = p->open[p->open_count - 1];
+        o->phase.left_open = !o->over;
+        end_one(p, p->open_count - 1, at, true, false);
+    }
+}
+
+/* --- marks ------------------------------------------------------------------------------------ */
+
+void pr_phases_mark(struct pr_phases *p, const char *name, const char *data, double at)
+{
+    struct pr_buf line = {0};
+    struct pr_json j = {.out = &line};
+    bool has_data = data && *data;
+    p->marked++;
+    if (p->marks_kept < MARKS_KEPT) {
+        struct pr_mark_kept kept = {at, strdup(name), has_data ? strdup(data) : NULL};
+        if (kept.name)
+            p->marks[p->marks_kept++] = kept;
+    }
+    if (!p->notes.wanted)
+        return;
+    pr_json_key(&j, "event");
+    pr_json_string(&j, "mark");
+    pr_json_key(&j, "name");
+    pr_json_string(&j, name);
+    pr_json_key(&j, "data");
+    pr_json_raw(&j, has_data ? data : "{}");
+    pr_notes_add(&p->notes, (struct pr_note){NOTE_EVENT, llround(at * 1e9)}, line.data, line.len);
+    pr_buf_done(&line);
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+void pr_phase_stats(const struct pr_phases *p, const struct pr_phase *phase, struct pr_stats *ret)
+{
+    pr_stats_init(ret);
+    memcpy(ret->metric, phase->stat, (size_t)p->metrics * sizeof *ret->metric);
+    ret->seconds = phase->sampled;
+    ret->limits = p->limits;
+}
+
+void pr_phase_put(struct pr_json *j, const struct pr_phases *p, const struct pr_phase *phase)
+{
+    struct pr_stats stats;
+    pr_phase_stats(p, phase, &stats);
+    pr_json_key(j, "name");
+    pr_json_string(j, phase->name);
+    pr_json_key(j, "start");
+    pr_json_number(j, phase->start);
+    pr_json_key(j, "seconds");
+    pr_json_number(j, phase->seconds);
+    pr_json_key(j, "depth");
+    pr_json_int(j, phase->depth);
+    pr_json_key(j, "instances");
+    pr_json_int(j, (int64_t)phase->instances);
+    pr_json_key(j, "exact");
+    pr_json_bool(j, phase->exact);
+    pr_json_key(j, "left_open");
+    pr_json_bool(j, phase->left_open);
+    pr_json_key(j, "metrics");
+    pr_json_open(j, '{');
+    for (int id = 0; id < p->metrics; id++)
+        if (pr_selected(p->select, id) && stats.metric[id].known)
+            pr_stats_put(j, &stats, (enum pr_metric_id)id, NAN);
+    pr_json_close(j, '}');
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "core/stats_json.h"
+
+static void number(struct pr_json *j, const char *key, double v)
+{
+    pr_json_key(j, key);
+    pr_json_number(j, v);
+}
+
+void pr_stats_put(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id id, double largest)
+{
+    const struct pr_stat *v = &s->metric[id];
+    pr_json_key(j, pr_metrics[id].key);
+    pr_json_open(j, '{');
+    if (pr_metrics[id].kind == KIND_COUNTER) {
+        number(j, "total", pr_stats_total(s, id));
+    } else {
+        number(j, "peak", pr_stats_peak(s, id));
+        number(j, "mean", pr_stats_mean(s, id));
+        number(j, "min", v->min);
+        number(j, "last", v->last);
+        number(j, "at", v->at);
+        if (!isnan(largest))
+            number(j, "largest", largest);
+    }
+    /* PSS is read within a budget: a peak of a few samples is not that of the run. */
+    bool few = pr_metrics[id].needs == READ_SMAPS && v->known * 2 < s->metric[METRIC_MEM_RSS].known;
+    if (v->mark || few) {
+        pr_json_key(j, "mark");
+        pr_json_string(j, pr_mark_name(few ? MARK_FEW_SAMPLES : (enum pr_mark)v->mark));
+    }
+    pr_json_close(j, '}');
+}

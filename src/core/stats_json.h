@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How statistics look in JSON: the same for a run, a name and a phase. */
+#pragma once
+#include "core/stats.h"
+#include "util/json.h"
+
+/* The key of a metric, and an object. largest: the most that one process had, NaN where that is not
+ * asked. */
+void pr_stats_put(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id id,
+                  double largest);

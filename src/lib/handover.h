@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From any thread to the one that samples, which alone may touch the session: requests wait in a
+ * list, and those who made them for the answer. */
+#pragma once
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "core/request.h"
+#include "core/session.h"
+
+struct pr_asked;
+
+struct pr_handover {
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    struct pr_asked *first, **end; /* in the order in which they came */
+    bool open;                     /* there is a thread that serves */
+    bool stopping;                 /* it is to end */
+    pthread_t server;
+};
+
+void pr_handover_init(struct pr_handover *h);
+void pr_handover_done(struct pr_handover *h);
+/* The calling thread serves from here on; before that, `open` may be set by who starts it. */
+void pr_handover_serving(struct pr_handover *h);
+/* Tells the serving thread to stop. */
+void pr_handover_stop(struct pr_handover *h, int wake);
+/* Does what is waiting. False when it is time to stop. */
+bool pr_handover_serve(struct pr_handover *h, struct pr_session *s);
+/* Nobody serves any more: who waits is told so. */
+void pr_handover_close(struct pr_handover *h);
+/* Has it done by the serving thread, which `wake` wakes, and waits. 1 done, 0 refused; -ESRCH where
+ * nobody serves; -EDEADLK where the caller is that thread. */
+int pr_handover_ask(struct pr_handover *h, const struct pr_request *r, int wake);
