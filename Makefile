@@ -12,7 +12,7 @@ all: $(BUILD)/build.ninja
 
 $(BUILD)/build.ninja: meson.build
 	@tools/install-deps build
-	@test -f $@ && touch $@ || meson setup $(BUILD) --prefix "$(PREFIX)" >/dev/null
+	@test -f $@ && meson setup --reconfigure $(BUILD) >/dev/null || meson setup $(BUILD) --prefix "$(PREFIX)" >/dev/null
 
 demo: all
 	@$(BUILD)/proctor run -i 100ms --csv $(BUILD)/demo.csv --summary $(BUILD)/demo.json -- $(BUILD)/demo_job

@@ -191,6 +191,7 @@ int pr_session_begin(struct pr_session *s)
     s->begun = true;
     if (s->reaping) /* children of whoever we were before we became proctor */
         pr_self_absorbed_io(s->strange_io);
+    pr_tick_gpu_start(s);
     share_descriptors(s);
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return s->timer < 0 ? -errno : arm(s, s->start_boot);
@@ -299,7 +300,7 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     watch_clock(s, now);
     deliver(s);
     pr_tick_finish(s);
-    int64_t cost = pr_clock_thread_cpu() - s->own_cpu_began;
+    int64_t cost = pr_clock_thread_cpu() - s->own_cpu_began + pr_tick_gpu_next(s);
     s->own_cpu += cost;
     s->allowance = allowed - cost;
     s->machine_allowance -= cost - s->patient_cost; /* what can wait gives way to the machine */
@@ -377,6 +378,7 @@ void pr_session_end(struct pr_session *s)
     s->gone |= pr_session_over(s);
     int64_t now = pr_clock_boot(); /* what we wait for is not of the run */
     ask_helper(s, now);
+    pr_gpu_finish(s->machine.gpu);
     sample(s, now, true);
     int64_t cpu = s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
     s->self_cpu = s->inside ? cpu : pr_clock_process_cpu();
@@ -420,6 +422,9 @@ void pr_session_done(struct pr_session *s)
     pr_net_close(s->net, true);
     if (s->machine.space_helper >= 0)
         close(s->machine.space_helper);
+    pr_gpu_finish(s->machine.gpu);
+    if (s->stuck) /* the writer may still come back to the names in there */
+        s->machine.gpus = NULL;
     pr_machine_done(&s->machine, true);
     pr_host_close(&s->host);
     free_memory(s);

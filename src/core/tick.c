@@ -234,6 +234,7 @@ static void take_ourselves_out(struct pr_session *s)
     if (!e)
         return;
     int64_t cpu = s->own_cpu + pr_clock_thread_cpu() - s->own_cpu_began;
+    cpu += pr_gpu_start_cpu(s->machine.gpu);
     if (s->queue)
         cpu += pr_queue_cpu(s->queue);
     double seconds = pr_seconds(cpu);
@@ -430,6 +431,7 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
     if (s->select.reads & READ_ENERGY)
         value[METRIC_ENERGY] = pr_energy_read(&s->energy, &s->host, cpu);
     take_net(s, value, last);
+    pr_tick_gpu(s, value);
     struct pr_basis basis = basis_of(s, dt);
     pr_derive(value, s->totals_before, &basis, s->now.mark);
     high_water(s, value);

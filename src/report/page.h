@@ -38,3 +38,5 @@ bool pr_page_items(struct pr_page *p, const char *name, const struct pr_page_ite
 void pr_page_machine(struct pr_page *p);
 /* The line of the job's cgroup, where there is anything to say. */
 void pr_page_cgroup(struct pr_page *p);
+/* The lines of GPUs (summary_gpu.c), where there are any. */
+void pr_page_gpu(struct pr_page *p);

@@ -136,6 +136,12 @@ static void write_device(struct jsonl *l, const struct proctor_snapshot *s,
     pr_json_string(&j, pr_device_kind_name(d->kind));
     pr_json_key(&j, "name");
     pr_json_string(&j, d->name);
+    if (d->uuid) {
+        pr_json_key(&j, "model");
+        pr_json_string(&j, d->model);
+        pr_json_key(&j, "uuid");
+        pr_json_string(&j, d->uuid);
+    }
     pr_json_key(&j, "counted");
     pr_json_bool(&j, d->counted);
     pr_json_key(&j, "values");

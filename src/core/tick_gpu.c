@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of a tick that is about GPUs: what the thread has read becomes values of members, of the
+ * job and of devices. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/gpu.h"
+#include "core/tick.h"
+#include "util/clock.h"
+
+#define PATIENCE        50   /* milliseconds at the end, for the last counters */
+#define PATIENCE_INSIDE 1000 /* in a process that goes on: rather than to leave a thread in it */
+
+void pr_tick_gpu_start(struct pr_session *s)
+{
+    char why[MACHINE_REASON];
+    struct pr_gpu_setting setting = {&s->host, s->config->budget,
+                                     s->inside ? PATIENCE_INSIDE : PATIENCE};
+    if (!(s->select.reads & READ_GPU))
+        return;
+    if (!pr_gpu_expected(&s->host, why, sizeof why)) {
+        pr_machine_explain(&s->machine, MACHINE_gpu, "%s", why);
+        return;
+    }
+    s->machine.gpus = calloc(1, sizeof *s->machine.gpus);
+    int r = s->machine.gpus ? pr_gpu_start(&s->machine.gpu, &setting) : -ENOMEM;
+    if (r < 0) {
+        pr_machine_explain(&s->machine, MACHINE_gpu, "no thread for the GPUs: %s", strerror(-r));
+        return;
+    }
+    s->own_threads++;
+    s->own_fds += 2; /* its own root and proc */
+}
+
+/* --- devices ---------------------------------------------------------------------------------- */
+
+static void add_card(struct pr_gpu_account *a, const struct pr_gpu_card *from, size_t i, int64_t at,
+                     const struct pr_session *s)
+{
+    struct pr_gpu_card *to = &a->card[i];
+    if (i >= a->count) {
+        *to = *from;
+        pr_values_none(to->value, DEVICE_VALUES);
+        for (int slot = 0; slot < DEVICE_VALUES; slot++) {
+            a->stat[i][slot] = (struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN};
+            a->read_at[i][slot] = s->start_boot;
+        }
+    }
+    to->lost = from->lost;
+    to->sure_energy = from->sure_energy;
+    memcpy(to->reason, from->reason, sizeof to->reason);
+    for (int slot = 0; slot < DEVICE_VALUES; slot++) {
+        double v = from->value[slot];
+        if (isnan(v))
+            continue;
+        to->value[slot] = v;
+        pr_stat_add(&a->stat[i][slot], v, pr_seconds(at - s->start_boot),
+                    pr_seconds(at - a->read_at[i][slot]));
+        a->read_at[i][slot] = at;
+    }
+}
+
+/* --- members and the job ---------------------------------------------------------------------- */
+
+static const enum pr_metric_id job_ids[] = {METRIC_GPU_USAGE, METRIC_GPU_MEM, METRIC_GPU_COUNT};
+
+static void blank_members(struct pr_entities *set)
+{
+    for (size_t k = 0; k < set->count; k++)
+        for (size_t i = 0; i < 3; i++)
+            set->items[k]->value[job_ids[i]] = NAN;
+}
+
+/* Who has nothing uses nothing: where the drivers have told of everybody, that is known. */
+static void begin_members(struct pr_entities *set, const struct pr_gpu_round *r)
+{
+    for (size_t k = 0; k < set->count; k++) {
+        double *v = set->items[k]->value;
+        v[METRIC_GPU_USAGE] = r->usage_known ? 0 : NAN;
+        v[METRIC_GPU_MEM] = r->memory_known ? 0 : NAN;
+        v[METRIC_GPU_COUNT] = r->memory_known || r->usage_known ? 0 : NAN;
+    }
+}
+
+static void add_use(double *value, const struct pr_gpu_use *u)
+{
+    value[METRIC_GPU_USAGE] += pr_value_known(u->usage);
+    value[METRIC_GPU_MEM] += pr_value_known(u->memory);
+}
+
+static double *slot(struct pr_gpu_card *c, enum pr_metric_id id)
+{
+    return &c->value[pr_device_slot(DEVICE_GPU, id)];
+}
+
+static void take_uses(struct pr_session *s, struct pr_gpu_round *r, double *job)
+{
+    bool used[GPU_DEVICES] = {false};
+    begin_members(&s->set, r);
+    job[METRIC_GPU_USAGE] = r->usage_known ? 0 : NAN;
+    job[METRIC_GPU_MEM] = r->memory_known ? 0 : NAN;
+    for (size_t i = 0; i < r->card_count; i++) {
+        *slot(&r->card[i], METRIC_GPU_JOB_USAGE) = job[METRIC_GPU_USAGE];
+        *slot(&r->card[i], METRIC_GPU_JOB_MEM) = job[METRIC_GPU_MEM];
+    }
+    for (size_t i = 0; i < r->use_count; i++) {
+        const struct pr_gpu_use *u = &r->use[i];
+        struct pr_entity *e = pr_entities_find_any(&s->set, u->pid);
+        if (!e || e->left)
+            continue;
+        add_use(e->value, u);
+        add_use(job, u);
+        bool some = u->usage > 0 || u->memory > 0;
+        e->value[METRIC_GPU_COUNT] += some;
+        used[u->card] |= some;
+        *slot(&r->card[u->card], METRIC_GPU_JOB_USAGE) += pr_value_known(u->usage);
+        *slot(&r->card[u->card], METRIC_GPU_JOB_MEM) += pr_value_known(u->memory);
+    }
+    job[METRIC_GPU_COUNT] = r->memory_known || r->usage_known ? 0 : NAN;
+    for (size_t i = 0; i < GPU_DEVICES; i++)
+        job[METRIC_GPU_COUNT] += used[i];
+    for (size_t i = 0; i < 3 && r->whole; i++)
+        s->now.mark[job_ids[i]] = MARK_WHOLE_DEVICE;
+}
+
+void pr_tick_gpu(struct pr_session *s, double *job)
+{
+    struct pr_gpu_account *a = s->machine.gpus;
+    int64_t now = s->start_boot + s->now.elapsed;
+    if (!s->machine.gpu)
+        return;
+    blank_members(&s->set);
+    for (size_t i = 0; i < 3; i++)
+        job[job_ids[i]] = NAN;
+    struct pr_gpu_round *r = pr_gpu_take(s->machine.gpu, now, &s->events, s->start_boot);
+    if (!r)
+        return;
+    if (!s->gone)
+        take_uses(s, r, job);
+    for (size_t i = 0; i < r->card_count; i++)
+        add_card(a, &r->card[i], i, r->at, s);
+    a->count = r->card_count > a->count ? r->card_count : a->count;
+}
+
+int64_t pr_tick_gpu_next(struct pr_session *s)
+{
+    struct pr_gpu_account *a = s->machine.gpus;
+    if (!s->machine.gpu)
+        return 0;
+    int64_t cpu = pr_gpu_cpu(s->machine.gpu), since = cpu - a->cpu;
+    a->cpu = cpu;
+    pr_gpu_tell(s->machine.gpu, &s->set, s->next);
+    return since;
+}
