@@ -13,6 +13,11 @@
 
 #define LIBRARY "libnvidia-ml.so.1"
 
+/* Where the loader finds it, and where others put it: GKE, WSL, NixOS. */
+static const char *const places[] = {LIBRARY, "/usr/local/nvidia/lib64/" LIBRARY,
+                                     "/usr/lib/wsl/lib/" LIBRARY,
+                                     "/run/opengl-driver/lib/" LIBRARY};
+
 #define SYMBOL(field, ...)                                                                         \
     {                                                                                              \
         offsetof(struct nvml_api, field),                                                          \
@@ -102,11 +107,13 @@ static void nvml_close(void *state)
 
 static int nvml_open(void **ret, struct pr_gpu_work *w)
 {
-    char why[120];
+    char why[120], ignored[120];
     struct nvml *n = calloc(1, sizeof *n);
     if (!n)
         return -ENOMEM;
-    n->library = pr_dl_open(LIBRARY, symbols, SYMBOLS, &n->api, why, sizeof why);
+    for (size_t i = 0; i < sizeof places / sizeof *places && !n->library; i++)
+        n->library =
+            pr_dl_open(places[i], symbols, SYMBOLS, &n->api, i ? ignored : why, sizeof why);
     const struct nvml_api *api = &n->api;
     int result = 0;
     if (n->library && (!api->init || !api->count || !api->by_index))

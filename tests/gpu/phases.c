@@ -98,6 +98,8 @@ static void prepare(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW), *context, *module;
     int device;
+    if (!library)
+        library = dlopen("/usr/local/nvidia/lib64/libcuda.so.1", RTLD_NOW);
     if (!library) {
         fprintf(stderr, "gpu_phases: %s\n", dlerror());
         exit(77);
