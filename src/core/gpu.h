@@ -33,8 +33,10 @@ struct pr_gpu_use {
 struct pr_gpu_round {
     int64_t at; /* boot time at which it was complete */
     size_t card_count, use_count;
-    bool memory_known, usage_known; /* of processes: who is not in uses has none */
-    bool whole; /* they could not be told apart: uses are of whole devices that the job can see */
+    /* Of processes: who is not in uses has none. They may not be told apart: then what is there is
+     * of whole devices that a member can see. Why it is not known, where that will not change. */
+    bool memory_known, usage_known, memory_whole, usage_whole;
+    const char *no_memory, *no_usage;
     struct pr_gpu_card card[GPU_DEVICES];
     struct pr_gpu_use use[GPU_USES];
 };

@@ -3,6 +3,7 @@
  * job and of devices. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,8 +122,16 @@ static void take_uses(struct pr_session *s, struct pr_gpu_round *r, double *job)
     job[METRIC_GPU_COUNT] = r->memory_known || r->usage_known ? 0 : NAN;
     for (size_t i = 0; i < GPU_DEVICES; i++)
         job[METRIC_GPU_COUNT] += used[i];
-    for (size_t i = 0; i < 3 && r->whole; i++)
-        s->now.mark[job_ids[i]] = MARK_WHOLE_DEVICE;
+    if (r->usage_whole)
+        s->now.mark[METRIC_GPU_USAGE] = MARK_WHOLE_DEVICE;
+    if (r->memory_whole)
+        s->now.mark[METRIC_GPU_MEM] = s->now.mark[METRIC_GPU_COUNT] = MARK_WHOLE_DEVICE;
+}
+
+static void give_reason(struct pr_session *s, enum pr_metric_id id, const char *reason)
+{
+    if (reason && !s->reason[id][0])
+        snprintf(s->reason[id], sizeof s->reason[id], "%s", reason);
 }
 
 void pr_tick_gpu(struct pr_session *s, double *job)
@@ -139,6 +148,8 @@ void pr_tick_gpu(struct pr_session *s, double *job)
         return;
     if (!s->gone)
         take_uses(s, r, job);
+    give_reason(s, METRIC_GPU_USAGE, r->no_usage);
+    give_reason(s, METRIC_GPU_MEM, r->no_memory);
     for (size_t i = 0; i < r->card_count; i++)
         add_card(a, &r->card[i], i, r->at, s);
     a->count = r->card_count > a->count ? r->card_count : a->count;

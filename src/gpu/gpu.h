@@ -50,7 +50,7 @@ struct pr_gpu_vendor {
 };
 
 extern const struct pr_gpu_vendor pr_gpu_nvml, pr_gpu_drm;
-#define GPU_VENDORS 1
+#define GPU_VENDORS 2
 extern const struct pr_gpu_vendor *const pr_gpu_vendors[GPU_VENDORS];
 
 /* A new device in the round, all values absent; NULL where there are too many. */

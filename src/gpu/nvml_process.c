@@ -71,9 +71,12 @@ int pr_nvml_process_memory(void *state, struct pr_gpu_work *w, unsigned card)
         owners.number[i] = n->device[i].minor;
     owners.blind = !any || unknown;
     pr_gpu_find_owners(w, &owners);
-    if (any || w->round->whole)
+    if (w->round->memory_whole || (any && !unknown))
         return 0;
-    return result == NVML_NOT_SUPPORTED || result == NVML_NO_FUNCTION ? -ENOTSUP : -EIO;
+    w->round->no_memory = "the driver does not tell the memory of processes";
+    return result == NVML_OK || result == NVML_NOT_SUPPORTED || result == NVML_NO_FUNCTION
+               ? -EAGAIN /* a member may still open a device, and stand for it */
+               : -EIO;
 }
 
 /* One entry for each process with what it has used since; where a driver gives several, their
@@ -162,5 +165,8 @@ int pr_nvml_process_use(void *state, struct pr_gpu_work *w, unsigned card)
             r = owners.blind || result == NVML_NOT_FOUND ? -EAGAIN : -EIO;
     }
     pr_gpu_find_owners(w, &owners);
-    return w->round->whole ? 0 : r;
+    if (owners.blind)
+        w->round->no_usage = "the driver does not tell the use of processes on every device "
+                             "(divided ones, old drivers)";
+    return w->round->usage_whole ? 0 : r;
 }

@@ -7,7 +7,7 @@
 #include "gpu/gpu.h"
 #include "util/clock.h"
 
-const struct pr_gpu_vendor *const pr_gpu_vendors[GPU_VENDORS] = {&pr_gpu_nvml};
+const struct pr_gpu_vendor *const pr_gpu_vendors[GPU_VENDORS] = {&pr_gpu_nvml, &pr_gpu_drm};
 
 bool pr_gpu_expected(const struct pr_host *host, char *why, size_t size)
 {

@@ -137,12 +137,12 @@ static bool claim(struct pr_gpu_work *w, const struct pr_gpu_owners *o, pid_t pi
         if (claimed[i] || c->part || o->number[i] >= 64 || !(open >> o->number[i] & 1) ||
             !may_see(w, pid, o->number[i], c->uuid))
             continue;
-        struct pr_gpu_use *use = pr_gpu_use_of(w->round, pid, o->first + i);
+        double v = c->value[pr_device_slot(DEVICE_GPU, ids[o->memory])];
+        struct pr_gpu_use *use = isnan(v) ? NULL : pr_gpu_use_of(w->round, pid, o->first + i);
         if (!use)
             continue;
         claimed[i] = any = true;
-        *(o->memory ? &use->memory : &use->usage) =
-            c->value[pr_device_slot(DEVICE_GPU, ids[o->memory])];
+        *(o->memory ? &use->memory : &use->usage) = v;
     }
     return any;
 }
@@ -159,7 +159,7 @@ void pr_gpu_find_owners(struct pr_gpu_work *w, const struct pr_gpu_owners *o)
         char path[32];
         snprintf(path, sizeof path, "%d/fd", (int)l.pid);
         pr_fs_list(w->host->proc, path, names, sizeof names, look_at_link, &l);
-        if (l.open)
-            w->round->whole |= claim(w, o, l.pid, l.open, claimed);
+        if (l.open && claim(w, o, l.pid, l.open, claimed))
+            *(o->memory ? &w->round->memory_whole : &w->round->usage_whole) = true;
     }
 }
