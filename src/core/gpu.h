@@ -73,6 +73,8 @@ bool pr_gpu_finish(struct pr_gpu *g);
 void pr_gpu_free(struct pr_gpu *g, bool forked);
 /* Some thread was left behind, in some library: a process should end without its destructors. */
 bool pr_gpu_left_behind(void);
+/* Descriptors that the drivers' libraries hold. */
+int pr_gpu_descriptors(const struct pr_gpu *g);
 /* CPU time of the thread, ns: loading and finding devices, and reading them. */
 int64_t pr_gpu_start_cpu(const struct pr_gpu *g);
 int64_t pr_gpu_cpu(const struct pr_gpu *g);
@@ -86,7 +88,7 @@ size_t pr_gpu_costs(struct pr_gpu *g, struct pr_gpu_cost *rows);
 /* What is kept of each device over the run (core/tick_gpu.c). */
 struct pr_gpu_account {
     size_t count;
-    struct pr_gpu_card card[GPU_DEVICES]; /* the latest of each value that no output has had yet */
+    struct pr_gpu_card card[GPU_DEVICES]; /* with the values of this tick */
     struct pr_stat stat[GPU_DEVICES][DEVICE_VALUES];
     int64_t read_at[GPU_DEVICES][DEVICE_VALUES];
     int64_t cpu; /* of the thread, that has been accounted for */

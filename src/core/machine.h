@@ -28,7 +28,8 @@ struct pr_machine {
     int space_helper; /* the command's: socket of a process that asks ZFS, -1 for none (space.h) */
     double space_cpu; /* CPU time that it has used, seconds */
     struct pr_gpu *gpu;          /* the thread that reads them; NULL for none */
-    struct pr_gpu_account *gpus; /* and what the ticks have taken from it */
+    struct pr_gpu_account *gpus; /* what the ticks have taken from it (tick_gpu.c) */
+    char gpu_reason[160];        /* why there is nothing */
     /* Below is machine.c's own. */
     double base[METRIC_COUNT], highest[METRIC_COUNT], sum[METRIC_COUNT];
     double previous[METRIC_COUNT]; /* the result before; NaN where it was absent */

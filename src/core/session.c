@@ -378,7 +378,7 @@ void pr_session_end(struct pr_session *s)
     s->gone |= pr_session_over(s);
     int64_t now = pr_clock_boot(); /* what we wait for is not of the run */
     ask_helper(s, now);
-    pr_gpu_finish(s->machine.gpu);
+    pr_tick_gpu_finish(s);
     sample(s, now, true);
     int64_t cpu = s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
     s->self_cpu = s->inside ? cpu : pr_clock_process_cpu();

@@ -12,27 +12,34 @@
 #include "util/clock.h"
 
 #define PATIENCE        50   /* milliseconds at the end, for the last counters */
+#define OWN_FILES       2    /* its own root and proc */
 #define PATIENCE_INSIDE 1000 /* in a process that goes on: rather than to leave a thread in it */
 
 void pr_tick_gpu_start(struct pr_session *s)
 {
-    char why[MACHINE_REASON];
+    struct pr_machine *m = &s->machine;
     struct pr_gpu_setting setting = {&s->host, s->config->budget,
                                      s->inside ? PATIENCE_INSIDE : PATIENCE};
-    if (!(s->select.reads & READ_GPU))
+    if (!(s->select.reads & READ_GPU) ||
+        !pr_gpu_expected(&s->host, m->gpu_reason, sizeof m->gpu_reason))
         return;
-    if (!pr_gpu_expected(&s->host, why, sizeof why)) {
-        pr_machine_explain(&s->machine, MACHINE_gpu, "%s", why);
-        return;
-    }
-    s->machine.gpus = calloc(1, sizeof *s->machine.gpus);
-    int r = s->machine.gpus ? pr_gpu_start(&s->machine.gpu, &setting) : -ENOMEM;
+    *m->gpu_reason = '\0';
+    m->gpus = calloc(1, sizeof *m->gpus);
+    int r = m->gpus ? pr_gpu_start(&m->gpu, &setting) : -ENOMEM;
     if (r < 0) {
-        pr_machine_explain(&s->machine, MACHINE_gpu, "no thread for the GPUs: %s", strerror(-r));
+        snprintf(m->gpu_reason, sizeof m->gpu_reason, "no thread for the GPUs: %s", strerror(-r));
         return;
     }
     s->own_threads++;
-    s->own_fds += 2; /* its own root and proc */
+    s->own_fds += OWN_FILES;
+}
+
+void pr_tick_gpu_finish(struct pr_session *s)
+{
+    if (!s->machine.gpu || s->ended || !pr_gpu_finish(s->machine.gpu))
+        return;
+    s->own_threads--;
+    s->own_fds -= OWN_FILES;
 }
 
 /* --- devices ---------------------------------------------------------------------------------- */
@@ -43,7 +50,6 @@ static void add_card(struct pr_gpu_account *a, const struct pr_gpu_card *from, s
     struct pr_gpu_card *to = &a->card[i];
     if (i >= a->count) {
         *to = *from;
-        pr_values_none(to->value, DEVICE_VALUES);
         for (int slot = 0; slot < DEVICE_VALUES; slot++) {
             a->stat[i][slot] = (struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN};
             a->read_at[i][slot] = s->start_boot;
@@ -52,14 +58,63 @@ static void add_card(struct pr_gpu_account *a, const struct pr_gpu_card *from, s
     to->lost = from->lost;
     to->sure_energy = from->sure_energy;
     memcpy(to->reason, from->reason, sizeof to->reason);
+    memcpy(to->value, from->value, sizeof to->value);
     for (int slot = 0; slot < DEVICE_VALUES; slot++) {
         double v = from->value[slot];
         if (isnan(v))
             continue;
-        to->value[slot] = v;
         pr_stat_add(&a->stat[i][slot], v, pr_seconds(at - s->start_boot),
                     pr_seconds(at - a->read_at[i][slot]));
         a->read_at[i][slot] = at;
+    }
+}
+
+static double *slot(struct pr_gpu_card *c, enum pr_metric_id id)
+{
+    return &c->value[pr_device_slot(DEVICE_GPU, id)];
+}
+
+static void add(double *sum, double v)
+{
+    if (!isnan(v))
+        *sum = isnan(*sum) ? v : *sum + v;
+}
+
+/* A part is in the whole that it is of. */
+static void sum_cards(struct pr_gpu_account *a, double *value)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        double util = *slot(&a->card[i], METRIC_GPU_UTIL);
+        if (a->card[i].part)
+            continue;
+        add(&value[METRIC_SYSTEM_GPU_USAGE], util);
+        add(&value[METRIC_SYSTEM_GPU_COUNT], isnan(util) ? NAN : util > 0);
+        add(&value[METRIC_SYSTEM_GPU_MEM], *slot(&a->card[i], METRIC_GPU_MEM_USED));
+    }
+}
+
+static bool has_any(const struct pr_gpu_card *c)
+{
+    for (int k = 0; k < DEVICE_VALUES; k++)
+        if (!isnan(c->value[k]))
+            return true;
+    return false;
+}
+
+void pr_tick_gpu_devices(struct pr_session *s)
+{
+    struct pr_gpu_account *a = s->machine.gpus;
+    for (size_t i = 0; a && i < a->count; i++) {
+        struct pr_gpu_card *c = &a->card[i];
+        if (!has_any(c) || !pr_snapshot_reserve(&s->now, 0, s->now.device_count + 1))
+            continue;
+        struct pr_device *d = &s->now.devices[s->now.device_count++];
+        *d = (struct pr_device){
+            .kind = DEVICE_GPU, .counted = !c->part, .model = c->model, .uuid = c->uuid};
+        memcpy(d->name, c->name, sizeof c->name);
+        memcpy(d->value, c->value, sizeof d->value);
+        int energy = pr_device_slot(DEVICE_GPU, METRIC_GPU_ENERGY);
+        d->value[energy] -= a->stat[i][energy].min; /* counters count from the first reading */
     }
 }
 
@@ -91,11 +146,6 @@ static void add_use(double *value, const struct pr_gpu_use *u)
     value[METRIC_GPU_MEM] += pr_value_known(u->memory);
 }
 
-static double *slot(struct pr_gpu_card *c, enum pr_metric_id id)
-{
-    return &c->value[pr_device_slot(DEVICE_GPU, id)];
-}
-
 static void take_uses(struct pr_session *s, struct pr_gpu_round *r, double *job)
 {
     bool used[GPU_DEVICES] = {false};
@@ -103,6 +153,8 @@ static void take_uses(struct pr_session *s, struct pr_gpu_round *r, double *job)
     job[METRIC_GPU_USAGE] = r->usage_known ? 0 : NAN;
     job[METRIC_GPU_MEM] = r->memory_known ? 0 : NAN;
     for (size_t i = 0; i < r->card_count; i++) {
+        if (r->card[i].lost)
+            continue;
         *slot(&r->card[i], METRIC_GPU_JOB_USAGE) = job[METRIC_GPU_USAGE];
         *slot(&r->card[i], METRIC_GPU_JOB_MEM) = job[METRIC_GPU_MEM];
     }
@@ -134,7 +186,7 @@ static void give_reason(struct pr_session *s, enum pr_metric_id id, const char *
         snprintf(s->reason[id], sizeof s->reason[id], "%s", reason);
 }
 
-void pr_tick_gpu(struct pr_session *s, double *job)
+void pr_tick_gpu(struct pr_session *s, double *value)
 {
     struct pr_gpu_account *a = s->machine.gpus;
     int64_t now = s->start_boot + s->now.elapsed;
@@ -142,17 +194,23 @@ void pr_tick_gpu(struct pr_session *s, double *job)
         return;
     blank_members(&s->set);
     for (size_t i = 0; i < 3; i++)
-        job[job_ids[i]] = NAN;
+        value[job_ids[i]] = NAN;
+    for (size_t i = 0; i < a->count; i++)
+        pr_values_none(a->card[i].value, DEVICE_VALUES);
     struct pr_gpu_round *r = pr_gpu_take(s->machine.gpu, now, &s->events, s->start_boot);
     if (!r)
         return;
     if (!s->gone)
-        take_uses(s, r, job);
+        take_uses(s, r, value);
     give_reason(s, METRIC_GPU_USAGE, r->no_usage);
     give_reason(s, METRIC_GPU_MEM, r->no_memory);
     for (size_t i = 0; i < r->card_count; i++)
         add_card(a, &r->card[i], i, r->at, s);
     a->count = r->card_count > a->count ? r->card_count : a->count;
+    sum_cards(a, value);
+    const char *reason = pr_gpu_reason(s->machine.gpu);
+    if (reason)
+        snprintf(s->machine.gpu_reason, sizeof s->machine.gpu_reason, "%s", reason);
 }
 
 int64_t pr_tick_gpu_next(struct pr_session *s)

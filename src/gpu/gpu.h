@@ -21,6 +21,7 @@ struct pr_gpu_work {
     size_t note_count;
     const pid_t *members; /* as of the last tick */
     size_t member_count;
+    int descriptors;     /* that the vendors' libraries hold */
     bool claimed_nvidia; /* a vendor speaks for the NVIDIA devices already */
     char why[160];       /* of the last vendor that could not be opened */
 };

@@ -4,12 +4,14 @@
 #include "gpu/nvml.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "gpu/nvml_state.h"
+#include "util/fs.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
 
@@ -105,6 +107,24 @@ static void nvml_close(void *state)
     free(n);
 }
 
+static bool count_link(void *of, const char *name)
+{
+    char path[64], target[16];
+    snprintf(path, sizeof path, "/proc/self/fd/%.16s", name);
+    ssize_t n = readlink(path, target, sizeof target);
+    *(int *)of += n > 11 && strncmp(target, "/dev/nvidia", 11) == 0;
+    return true;
+}
+
+/* How many of its device files this process has open. */
+static int device_files(void)
+{
+    char names[4096] __attribute__((aligned(16)));
+    int count = 0;
+    pr_fs_list(AT_FDCWD, "/proc/self/fd", names, sizeof names, count_link, &count);
+    return count;
+}
+
 static int nvml_open(void **ret, struct pr_gpu_work *w)
 {
     char why[120], ignored[120];
@@ -115,11 +135,12 @@ static int nvml_open(void **ret, struct pr_gpu_work *w)
         n->library =
             pr_dl_open(places[i], symbols, SYMBOLS, &n->api, i ? ignored : why, sizeof why);
     const struct nvml_api *api = &n->api;
-    int result = 0;
+    int result = 0, files = device_files();
     if (n->library && (!api->init || !api->count || !api->by_index))
         snprintf(why, sizeof why, LIBRARY " lacks what every version has");
     else if (n->library && (result = api->init()) == NVML_OK) {
         *ret = n;
+        w->descriptors += device_files() - files;
         return 0;
     }
     if (result)

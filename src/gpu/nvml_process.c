@@ -69,7 +69,7 @@ int pr_nvml_process_memory(void *state, struct pr_gpu_work *w, unsigned card)
     struct pr_gpu_owners owners = {.first = n->first, .count = n->count, .memory = true};
     for (unsigned i = 0; i < n->count; i++)
         owners.number[i] = n->device[i].minor;
-    owners.blind = !any || unknown;
+    owners.blind = n->blind = !any || unknown;
     pr_gpu_find_owners(w, &owners);
     if (w->round->memory_whole || (any && !unknown))
         return 0;
@@ -100,8 +100,18 @@ static void take_uses(struct nvml *n, struct nvml_device *d, unsigned count)
             d->held[d->held_count++] = (struct nvml_held){u->pid, 0};
         d->held[k].usage += (u->sm / 100.0 - d->held[k].usage) / ++times[k];
     }
+    int64_t step = (int64_t)(newest - d->processes_seen) * 1000;
+    if (d->processes_told && step > 0 && (!d->processes_step || step < d->processes_step))
+        d->processes_step = step;
     d->processes_seen = newest;
     d->processes_at = pr_clock_boot();
+}
+
+/* How long the latest answer stands: some of the driver's own steps, as far as they are known. */
+static int64_t hold(const struct nvml_device *d)
+{
+    int64_t some = d->processes_step * 5 / 2;
+    return some && some < HOLD ? some : HOLD;
 }
 
 /* The first answer is about what was before our time: it says only where the clock of the driver
@@ -115,6 +125,7 @@ static int begin_uses(struct nvml *n, struct nvml_device *d)
     else if (result == NVML_NOT_FOUND)
         d->processes_seen = (unsigned long long)pr_clock_wall() / 1000;
     d->held_count = 0;
+    d->processes_at = pr_clock_boot();
     return result == NVML_OK ? NVML_NOT_FOUND : result;
 }
 
@@ -127,11 +138,24 @@ static int read_uses(struct nvml *n, struct nvml_device *d)
     int result = n->api.process_use(d->handle, n->uses, &count, d->processes_seen);
     if (result == NVML_OK)
         take_uses(n, d, count);
+    if (result == NVML_OK)
+        d->processes_told = true;
     if (result != NVML_NOT_FOUND)
         return result;
-    if (pr_clock_boot() - d->processes_at > HOLD) /* nothing new for so long: nothing at all */
+    if (pr_clock_boot() - d->processes_at > hold(d)) { /* nothing new for so long: nothing at all */
         d->held_count = 0;
-    return NVML_OK;
+        d->processes_told = true;
+    }
+    return d->processes_told ? NVML_OK : NVML_NOT_FOUND;
+}
+
+/* By the lists of this round. */
+static bool has_users(const struct pr_gpu_round *r, unsigned card)
+{
+    for (size_t i = 0; i < r->use_count; i++)
+        if (r->use[i].card == card)
+            return true;
+    return false;
 }
 
 static int use_of_one(struct nvml *n, struct pr_gpu_work *w, unsigned i)
@@ -140,6 +164,8 @@ static int use_of_one(struct nvml *n, struct pr_gpu_work *w, unsigned i)
     if (d->no_process_use || !n->api.process_use || d->part)
         return NVML_NOT_SUPPORTED;
     int result = read_uses(n, d);
+    if (result == NVML_NOT_FOUND && !n->blind && !has_users(w->round, n->first + i))
+        return NVML_OK; /* nobody is there */
     for (size_t k = 0; k < d->held_count && result == NVML_OK; k++) {
         struct pr_gpu_use *use = pr_gpu_use_of(w->round, (pid_t)d->held[k].pid, n->first + i);
         if (use)

@@ -26,8 +26,8 @@ struct nvml_device {
     bool no_instant_power;
     struct nvml_window gpu, memory;
     unsigned long long processes_seen;
-    int64_t processes_at;
-    bool no_process_use;
+    int64_t processes_at, processes_step; /* boot time; the shortest between two samples, ns */
+    bool processes_told, no_process_use;
     struct nvml_held held[64];
     size_t held_count;
     unsigned long long pcie[2], reasons, ecc;
@@ -40,6 +40,7 @@ struct nvml {
     struct nvml_api api;
     void *library, *events;
     bool old_processes; /* only the first layout */
+    bool blind;         /* the lists do not tell who is there */
     unsigned first, count;
     struct nvml_device device[GPU_DEVICES];
     struct nvml_sample samples[NVML_BUFFER];

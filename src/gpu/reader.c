@@ -176,6 +176,7 @@ void pr_gpu_reader_open(struct pr_gpu_reader *r, const struct pr_host *host, con
         atomic_store(&r->call_began, 0);
     }
     r->start_cpu = pr_clock_thread_cpu() - cpu;
+    r->descriptors = r->work.descriptors;
     if (!r->round.card_count && !*r->work.why)
         snprintf(r->work.why, sizeof r->work.why, "there is no GPU that can be read");
 }

@@ -27,6 +27,7 @@ struct pr_gpu_reader {
     _Atomic int64_t call_began; /* boot time, 0 while no call is under way */
     _Atomic(const char *) call_name;
     _Atomic int64_t cpu, start_cpu;
+    atomic_int descriptors;
     /* The rest is the thread's. */
     double budget; /* percent of one core */
     struct pr_gpu_work work;

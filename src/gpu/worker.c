@@ -295,6 +295,11 @@ bool pr_gpu_left_behind(void)
     return atomic_load(&left_behind);
 }
 
+int pr_gpu_descriptors(const struct pr_gpu *g)
+{
+    return g ? atomic_load(&g->reader.descriptors) : 0;
+}
+
 int64_t pr_gpu_start_cpu(const struct pr_gpu *g)
 {
     return g ? atomic_load(&g->reader.start_cpu) : 0;

@@ -85,7 +85,7 @@ static void put_device(struct pr_json *j, const struct pr_session *s, size_t i)
             continue;
         pr_json_open(j, '{');
         text(j, "metric", pr_metrics[id].key);
-        text(j, "reason", c->reason[slot] ? c->reason[slot] : "the driver does not tell");
+        text(j, "reason", c->reason[slot] ? c->reason[slot] : "there was no time to read it");
         pr_json_close(j, '}');
     }
     pr_json_close(j, ']');

@@ -9,6 +9,7 @@
  *   na INDEX CALL                           the call is not supported there
  *   fail INDEX CALL CODE FROM               it fails from then on
  *   hang INDEX CALL SECONDS FROM TO         it takes so long, in that time
+ *   burn INDEX CALL SECONDS                 it takes so much CPU time
  *   set INDEX CALL VALUE FROM               what a call answers from then on
  *   xid INDEX NUMBER AT
  *   init CODE
@@ -136,6 +137,9 @@ static int answer(const struct device *d, const char *call)
                              (long)((hang->v[0] - (double)(time_t)hang->v[0]) * 1e9)};
         nanosleep(&t, NULL);
     }
+    const struct rule *burn = rule("burn", d, call);
+    for (double end = now() + (burn ? burn->v[0] : 0); now() < end;)
+        ;
     if (fail && now() >= fail->v[1])
         return (int)fail->v[0];
     if (!fail && (fail = rule("fail", d, "all")) && now() >= fail->v[1])
