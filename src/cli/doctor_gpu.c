@@ -17,7 +17,7 @@ static struct pr_gpu_round *next_round(struct pr_gpu *g, struct pr_events *event
     const struct timespec pause = {0, 5000000};
     const struct pr_entities nobody = {0};
     int64_t start = pr_clock_boot();
-    pr_gpu_tell(g, &nobody, start);
+    pr_gpu_tell(g, &nobody, start, 100);
     for (;;) {
         int64_t now = pr_clock_boot();
         struct pr_gpu_round *r = pr_gpu_take(g, now, events, start);

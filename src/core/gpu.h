@@ -50,7 +50,7 @@ struct pr_gpu_cost {
 
 struct pr_gpu_setting {
     const struct pr_host *host;
-    double budget; /* percent of one core, of which it takes a part */
+    double budget; /* percent of one core that dear calls may use, until tell says otherwise */
     int patience;  /* milliseconds that the end may wait for a driver */
 };
 
@@ -60,8 +60,9 @@ struct pr_gpu;
 bool pr_gpu_expected(const struct pr_host *host, char *why, size_t size);
 /* Starts the thread. 0 or -errno. */
 int pr_gpu_start(struct pr_gpu **ret, const struct pr_gpu_setting *setting);
-/* Who the members are, and when the next tick is due. g may be NULL here and below. */
-void pr_gpu_tell(struct pr_gpu *g, const struct pr_entities *set, int64_t next);
+/* Who the members are, when the next tick is due, and what dear calls may use from now on. g may
+ * be NULL here and below. */
+void pr_gpu_tell(struct pr_gpu *g, const struct pr_entities *set, int64_t next, double budget);
 /* What has been read since this was called before; NULL where that is nothing. Borrowed until the
  * next call. What happened meanwhile becomes events; start: boot time from which they count. */
 struct pr_gpu_round *pr_gpu_take(struct pr_gpu *g, int64_t now, struct pr_events *events,

@@ -12,13 +12,14 @@
 #include "util/clock.h"
 
 #define PATIENCE        50   /* milliseconds at the end, for the last counters */
+#define PART_LEAST      0.3  /* of the budget */
 #define OWN_FILES       2    /* its own root and proc */
 #define PATIENCE_INSIDE 1000 /* in a process that goes on: rather than to leave a thread in it */
 
 void pr_tick_gpu_start(struct pr_session *s)
 {
     struct pr_machine *m = &s->machine;
-    struct pr_gpu_setting setting = {&s->host, s->config->budget,
+    struct pr_gpu_setting setting = {&s->host, s->config->budget * PART_LEAST,
                                      s->inside ? PATIENCE_INSIDE : PATIENCE};
     if (!(s->select.reads & READ_GPU) ||
         !pr_gpu_expected(&s->host, m->gpu_reason, sizeof m->gpu_reason))
@@ -219,7 +220,10 @@ int64_t pr_tick_gpu_next(struct pr_session *s)
     if (!s->machine.gpu)
         return 0;
     int64_t cpu = pr_gpu_cpu(s->machine.gpu), since = cpu - a->cpu;
+    /* What the ticks leave of the budget, and a part of it whatever they use. */
+    double ticks = (double)(s->own_cpu - a->cpu) / (double)(s->now.elapsed + NS_PER_S) * 100;
+    double left = fmax(s->config->budget - ticks, s->config->budget * PART_LEAST);
     a->cpu = cpu;
-    pr_gpu_tell(s->machine.gpu, &s->set, s->next);
+    pr_gpu_tell(s->machine.gpu, &s->set, s->next, left);
     return since;
 }

@@ -122,8 +122,9 @@ double pr_drm_memory(const struct pr_drm_client *c)
 {
     double own = NAN, other = NAN;
     for (size_t i = 0; i < c->region_count; i++) {
-        bool vram = strncmp(c->region[i].name, "vram", 4) == 0;
-        double *sum = vram ? &own : &other;
+        const char *name = c->region[i].name; /* i915 calls its own memory local0 */
+        bool local = strncmp(name, "vram", 4) == 0 || strncmp(name, "local", 5) == 0;
+        double *sum = local ? &own : &other;
         *sum = isnan(*sum) ? c->region[i].bytes : *sum + c->region[i].bytes;
     }
     return isnan(own) ? other : own;

@@ -8,21 +8,22 @@
 #include "gpu/nvml_state.h"
 #include "util/clock.h"
 
-#define HOLD NS_PER_S /* how long the driver's latest sample stands, when there is no newer */
-
 #define IDS(...)                                                                                   \
     (const enum pr_metric_id[]){__VA_ARGS__},                                                      \
         sizeof((const enum pr_metric_id[]){__VA_ARGS__}) / sizeof(enum pr_metric_id)
 
-/* --- the driver's own samples ----------------------------------------------------------------- */
+/* --- utilisation ------------------------------------------------------------------------------ */
+
+#define PERIOD (NS_PER_S / 5) /* between two of the driver's samples of a device, about */
 
 static double percent(union nvml_value v, unsigned type)
 {
     return (type == 0 ? v.d : type == 1 ? v.u : (double)v.ull) / 100;
 }
 
-/* Takes what is new in the buffer: a burst between two readings is in it. */
-static void take_samples(struct nvml *n, struct nvml_window *window, unsigned count, unsigned type)
+/* Takes what is new in the buffer: a burst between two readings is in it. False where that is
+ * nothing. */
+static bool take_samples(struct nvml *n, struct nvml_window *window, unsigned count, unsigned type)
 {
     double sum = 0, most = 0;
     unsigned long long newest = window->seen;
@@ -38,74 +39,80 @@ static void take_samples(struct nvml *n, struct nvml_window *window, unsigned co
         used++;
     }
     window->seen = newest;
-    if (!used)
-        return;
-    window->mean = sum / used;
-    window->most = most;
-    window->at = pr_clock_boot();
+    window->mean = used ? sum / used : NAN;
+    window->most = used ? most : NAN;
+    return used;
 }
 
-/* 0 where the window has a value now; -EAGAIN where there is none, or none yet. */
-static int read_window(struct nvml *n, const struct nvml_device *d, struct nvml_window *window,
-                       int which)
+/* What the driver has sampled since the reading before. 0, or -EAGAIN where that is nothing. */
+static int read_window(struct nvml *n, const struct nvml_device *d, struct nvml_window *window)
 {
     unsigned type = 1, count = NVML_BUFFER;
-    if (window->absent || !n->api.samples)
-        return -ENOTSUP;
+    unsigned long long now = (unsigned long long)pr_clock_wall() / 1000;
     bool first = !window->seen;
-    int result = n->api.samples(d->handle, which, window->seen, &type, &count, n->samples);
+    int result =
+        n->api.samples(d->handle, NVML_SAMPLES_GPU, window->seen, &type, &count, n->samples);
     if (result == NVML_OK) {
-        take_samples(n, window, count, type);
-        if (first) /* that was before our time */
-            window->at = 0;
-    } else if (result != NVML_NOT_FOUND) {
-        window->absent = result == NVML_NOT_SUPPORTED || result == NVML_NO_FUNCTION;
-        return result == NVML_LOST ? -ENODEV : window->absent ? -ENOTSUP : -EIO;
+        bool any = take_samples(n, window, count, type);
+        return any && !first ? 0 : -EAGAIN; /* the first is about the time before */
     }
-    return window->at && pr_clock_boot() - window->at <= HOLD ? 0 : -EAGAIN;
+    if (result == NVML_NOT_FOUND) {
+        window->seen = first ? now : window->seen;
+        return -EAGAIN;
+    }
+    window->absent = result == NVML_NOT_SUPPORTED || result == NVML_NO_FUNCTION;
+    return result == NVML_LOST ? -ENODEV : window->absent ? -ENOTSUP : -EIO;
 }
 
-static int read_rates(struct nvml *n, struct pr_gpu_work *w, unsigned card, bool memory)
+/* What was seen another way is not taken again. The driver's times are those of the wall. */
+static void skip_window(struct nvml_window *window)
+{
+    unsigned long long now = (unsigned long long)pr_clock_wall() / 1000;
+    if (window->seen && window->seen < now && now - window->seen < 60000000)
+        window->seen = now;
+}
+
+static int read_rates(struct nvml *n, struct pr_gpu_work *w, unsigned card, bool memory_alone)
 {
     struct nvml_rates rates;
     struct pr_gpu_card *c = &w->round->card[card];
     int result =
         n->api.rates ? n->api.rates(pr_nvml_device(n, card)->handle, &rates) : NVML_NO_FUNCTION;
-    enum pr_metric_id id = memory ? METRIC_GPU_MEM_UTIL : METRIC_GPU_UTIL;
-    if (result == NVML_OK)
-        pr_gpu_put(c, id, (memory ? rates.memory : rates.gpu) / 100.0);
-    return pr_nvml_result(c, result, &id, 1);
+    if (result == NVML_OK) {
+        pr_gpu_put(c, METRIC_GPU_MEM_UTIL, rates.memory / 100.0);
+        if (!memory_alone)
+            pr_gpu_put(c, METRIC_GPU_UTIL, rates.gpu / 100.0);
+    }
+    return pr_nvml_result(c, result,
+                          (const enum pr_metric_id[]){METRIC_GPU_MEM_UTIL, METRIC_GPU_UTIL},
+                          memory_alone ? 1 : 2);
 }
 
+/* The driver's latest sample costs little, its buffer 1.5 ms of CPU: that is asked where more than
+ * one sample has passed. */
 int pr_nvml_util(void *state, struct pr_gpu_work *w, unsigned card)
 {
     struct nvml *n = state;
     struct nvml_device *d = pr_nvml_device(n, card);
     struct pr_gpu_card *c = &w->round->card[card];
-    int r = read_window(n, d, &d->gpu, NVML_SAMPLES_GPU);
+    int64_t now = pr_clock_boot();
+    d->gpu.absent |= !n->api.samples;
+    bool sampled = d->gpu.at && now - d->gpu.at < PERIOD * 3 / 2;
+    int r = d->gpu.absent ? -ENOTSUP : sampled ? -EAGAIN : read_window(n, d, &d->gpu);
     if (r == -ENODEV)
         return r;
-    if (r < 0) {
-        if (r == -ENOTSUP)
-            pr_gpu_lacks(c, METRIC_GPU_UTIL_MAX, "the driver keeps no samples of this device");
-        return read_rates(n, w, card, false);
-    }
-    pr_gpu_put(c, METRIC_GPU_UTIL, d->gpu.mean);
-    pr_gpu_put(c, METRIC_GPU_UTIL_MAX, d->gpu.most);
-    return 0;
-}
-
-int pr_nvml_memory_util(void *state, struct pr_gpu_work *w, unsigned card)
-{
-    struct nvml *n = state;
-    struct nvml_device *d = pr_nvml_device(n, card);
-    int r = read_window(n, d, &d->memory, NVML_SAMPLES_MEM);
-    if (r == -ENODEV)
-        return r;
-    if (r < 0)
-        return read_rates(n, w, card, true);
-    pr_gpu_put(&w->round->card[card], METRIC_GPU_MEM_UTIL, d->memory.mean);
-    return 0;
+    if (r == -ENOTSUP)
+        pr_gpu_lacks(c, METRIC_GPU_UTIL_MAX, "the driver keeps no samples of this device");
+    if (sampled)
+        skip_window(&d->gpu);
+    d->gpu.at = now;
+    int rates = read_rates(n, w, card, r == 0);
+    double latest = c->value[pr_device_slot(DEVICE_GPU, METRIC_GPU_UTIL)];
+    if (r == 0)
+        pr_gpu_put(c, METRIC_GPU_UTIL, d->gpu.mean);
+    if (r != -ENOTSUP)
+        pr_gpu_put(c, METRIC_GPU_UTIL_MAX, r == 0 ? d->gpu.most : latest);
+    return r == 0 ? 0 : rates;
 }
 
 /* --- the rest --------------------------------------------------------------------------------- */

@@ -35,6 +35,7 @@ static int take_list(struct nvml *n, struct pr_gpu_work *w, unsigned card,
         return result;
     if (n->old_processes)
         widen(n->processes, count);
+    pr_nvml_device(n, card)->users |= count > 0;
     for (unsigned i = 0; i < count; i++) {
         struct pr_gpu_use *use = pr_gpu_use_of(w->round, (pid_t)n->processes[i].pid, card);
         if (!use)
@@ -61,6 +62,7 @@ int pr_nvml_process_memory(void *state, struct pr_gpu_work *w, unsigned card)
     for (unsigned i = 0; i < n->count; i++) {
         if (!is_asked(n, w, i))
             continue;
+        n->device[i].users = false;
         int one = take_list(n, w, n->first + i, n->api.compute, &unknown);
         int two = take_list(n, w, n->first + i, n->api.graphics, &unknown);
         result = one == NVML_OK ? one : two;
@@ -149,22 +151,13 @@ static int read_uses(struct nvml *n, struct nvml_device *d)
     return d->processes_told ? NVML_OK : NVML_NOT_FOUND;
 }
 
-/* By the lists of this round. */
-static bool has_users(const struct pr_gpu_round *r, unsigned card)
-{
-    for (size_t i = 0; i < r->use_count; i++)
-        if (r->use[i].card == card)
-            return true;
-    return false;
-}
-
 static int use_of_one(struct nvml *n, struct pr_gpu_work *w, unsigned i)
 {
     struct nvml_device *d = &n->device[i];
     if (d->no_process_use || !n->api.process_use || d->part)
         return NVML_NOT_SUPPORTED;
     int result = read_uses(n, d);
-    if (result == NVML_NOT_FOUND && !n->blind && !has_users(w->round, n->first + i))
+    if (result == NVML_NOT_FOUND && !n->blind && !d->users)
         return NVML_OK; /* nobody is there */
     for (size_t k = 0; k < d->held_count && result == NVML_OK; k++) {
         struct pr_gpu_use *use = pr_gpu_use_of(w->round, (pid_t)d->held[k].pid, n->first + i);

@@ -15,7 +15,7 @@ struct nvml_held {
 struct nvml_window {
     bool absent; /* this driver has none */
     unsigned long long seen;
-    int64_t at; /* boot time of the last that was new */
+    int64_t at; /* boot time of the last reading of utilisation, in whichever way */
     double mean, most;
 };
 
@@ -24,10 +24,11 @@ struct nvml_device {
     unsigned minor;
     bool divided, part; /* it has parts (MIG); it is one */
     bool no_instant_power;
-    struct nvml_window gpu, memory;
+    struct nvml_window gpu;
     unsigned long long processes_seen;
     int64_t processes_at, processes_step; /* boot time; the shortest between two samples, ns */
     bool processes_told, no_process_use;
+    bool users; /* the lists had somebody */
     struct nvml_held held[64];
     size_t held_count;
     unsigned long long pcie[2], reasons, ecc;
@@ -58,7 +59,6 @@ int pr_nvml_result(struct pr_gpu_card *c, int result, const enum pr_metric_id *i
 
 /* nvml_device.c: of one device. nvml_process.c: of all. */
 int pr_nvml_util(void *state, struct pr_gpu_work *w, unsigned card);
-int pr_nvml_memory_util(void *state, struct pr_gpu_work *w, unsigned card);
 int pr_nvml_memory(void *state, struct pr_gpu_work *w, unsigned card);
 int pr_nvml_power(void *state, struct pr_gpu_work *w, unsigned card);
 int pr_nvml_energy(void *state, struct pr_gpu_work *w, unsigned card);

@@ -7,20 +7,27 @@
 
 #include "util/clock.h"
 
-#define CHEAP         100000 /* ns of CPU: such a call is always made */
+#define CHEAP         150000 /* ns of CPU: such a call is always made */
 #define LONGEST_PAUSE (10 * NS_PER_S)
-#define BUDGET_PART   0.8 /* of the budget is for what is dear here */
+#define DEBT_MOST     2 /* seconds of allowance: one long call is no reason to be silent for long */
 
+/* First calls cost many times what later ones do: they are of the start. */
 static void account(struct pr_gpu_reader *r, struct pr_gpu_cost *c, struct pr_gpu_call_state *s,
                     int result, int64_t wall, int64_t cpu)
 {
+    double now = (double)cpu;
     c->calls++;
     c->failed += result < 0 && result != -EAGAIN;
     c->cpu += cpu;
     c->wall += wall;
     c->wall_most = wall > c->wall_most ? wall : c->wall_most;
-    s->cost = s->at ? s->cost * 0.7 + (double)cpu * 0.3 : (double)cpu;
-    r->allowance -= (double)cpu;
+    if (s->calls++ == 0) {
+        r->start_cpu += cpu;
+        return;
+    }
+    /* What is seldom long is not dear. */
+    s->cost = s->calls == 2 ? now : s->cost + (now - s->cost) * (now < s->cost ? 0.5 : 0.1);
+    r->allowance -= now;
     r->cpu += cpu;
 }
 
@@ -31,62 +38,125 @@ static int make_call(struct pr_gpu_reader *r, const struct pr_gpu_opened *o, siz
     int64_t wall = pr_clock_boot(), cpu = pr_clock_thread_cpu();
     atomic_store(&r->call_name, c->name);
     atomic_store(&r->call_began, wall);
-    int result = c->read(o->state, &r->work, card);
+    s->result = c->read(o->state, &r->work, card);
     atomic_store(&r->call_began, 0);
-    account(r, &r->cost[o->cost + call], s, result, pr_clock_boot() - wall,
+    account(r, &r->cost[o->cost + call], s, s->result, pr_clock_boot() - wall,
             pr_clock_thread_cpu() - cpu);
     s->at = wall;
-    s->never = result == -ENOTSUP;
-    return result;
+    s->round = r->rounds;
+    s->never = s->result == -ENOTSUP;
+    return s->result;
 }
 
-/* Is it time, and is there budget? */
+/* Is it time, whatever it costs? */
 static bool is_due(const struct pr_gpu_reader *r, const struct pr_gpu_call *c,
                    const struct pr_gpu_call_state *s, bool last)
 {
-    int64_t since = r->began - s->at;
-    if (s->never || (last && !c->last))
+    if (s->never || s->round == r->rounds || (last && !c->last))
         return false;
-    if (!s->at || last)
-        return true;
-    if ((double)since < c->period * 0.9e9)
-        return false;
-    return s->cost < CHEAP || r->allowance >= 0 || since >= LONGEST_PAUSE;
+    return !s->at || last || (double)(r->began - s->at) >= c->period * 0.9e9;
 }
 
-static void read_card(struct pr_gpu_reader *r, const struct pr_gpu_opened *o, unsigned card,
-                      bool last)
+static bool is_cheap(const struct pr_gpu_reader *r, const struct pr_gpu_call_state *s, bool last)
+{
+    return last || s->calls < 2 || s->cost < CHEAP || r->began - s->at >= LONGEST_PAUSE;
+}
+
+/* Makes a call for a device, or of processes for all devices of a vendor. */
+static void make(struct pr_gpu_reader *r, struct pr_gpu_opened *o, size_t call, unsigned card,
+                 struct pr_gpu_call_state *s)
 {
     struct pr_gpu_card *c = &r->round.card[card];
-    for (size_t i = 0; o->vendor->calls[i].name && !c->lost; i++) {
-        struct pr_gpu_call_state *s = &r->state[card][i];
-        if (o->vendor->calls[i].of_all || !is_due(r, &o->vendor->calls[i], s, last) ||
-            make_call(r, o, i, card, s) != -ENODEV)
-            continue;
-        c->lost = true;
-        pr_values_none(c->value, DEVICE_VALUES);
-        pr_gpu_say(&r->work, "%s (%s) does not answer any more: it is off the bus, or was reset",
-                   c->name, c->model);
+    if (make_call(r, o, call, card, s) != -ENODEV || o->vendor->calls[call].of_all)
+        return;
+    c->lost = true;
+    pr_values_none(c->value, DEVICE_VALUES);
+    pr_gpu_say(&r->work, "%s (%s) does not answer any more: it is off the bus, or was reset",
+               c->name, c->model);
+}
+
+/* The calls there are: of each device, or of processes. */
+struct place {
+    struct pr_gpu_opened *o;
+    struct pr_gpu_call_state *s;
+    size_t call;
+    unsigned card;
+};
+
+/* Goes through all; `each` says whether to go on. */
+static void for_each_call(struct pr_gpu_reader *r, bool (*each)(void *, struct place), void *of)
+{
+    for (size_t v = 0; v < r->opened_count; v++) {
+        struct pr_gpu_opened *o = &r->opened[v];
+        for (size_t i = 0; o->vendor->calls[i].name; i++) {
+            unsigned count = o->vendor->calls[i].of_all ? 1 : o->count;
+            for (unsigned k = 0; k < count; k++) {
+                unsigned card = o->first + k;
+                struct pr_gpu_call_state *s =
+                    o->vendor->calls[i].of_all ? &o->all[i] : &r->state[card][i];
+                if (!each(of, (struct place){o, s, i, card}))
+                    return;
+            }
+        }
     }
 }
 
-/* Whether there is anything to know of processes, and whether all of it is known now. */
-struct known {
-    bool any, all;
+struct choosing {
+    struct pr_gpu_reader *r;
+    bool last;
+    struct place oldest; /* of what is due and dear */
 };
 
-static void read_uses(struct pr_gpu_reader *r, struct pr_gpu_opened *o, bool last,
-                      struct known *memory, struct known *usage)
+static bool is_open(const struct choosing *c, struct place p)
 {
-    for (size_t i = 0; o->vendor->calls[i].name; i++) {
-        const struct pr_gpu_call *c = &o->vendor->calls[i];
-        struct known *k = c->of_memory ? memory : usage;
-        if (!c->of_all || o->all[i].never)
-            continue;
-        bool told = is_due(r, c, &o->all[i], last) && make_call(r, o, i, o->first, &o->all[i]) == 0;
-        k->any |= told;
-        k->all &= told || o->all[i].never;
+    const struct pr_gpu_call *call = &p.o->vendor->calls[p.call];
+    return (call->of_all || !c->r->round.card[p.card].lost) && is_due(c->r, call, p.s, c->last);
+}
+
+static bool make_cheap(void *of, struct place p)
+{
+    struct choosing *c = of;
+    if (is_open(c, p) && is_cheap(c->r, p.s, c->last))
+        make(c->r, p.o, p.call, p.card, p.s);
+    return true;
+}
+
+static bool find_oldest(void *of, struct place p)
+{
+    struct choosing *c = of;
+    if (is_open(c, p) && (!c->oldest.s || p.s->at < c->oldest.s->at))
+        c->oldest = p;
+    return true;
+}
+
+/* Those that have waited longest, as far as the allowance goes. */
+static void make_dear(struct choosing *c)
+{
+    while (c->r->allowance >= 0) {
+        c->oldest = (struct place){0};
+        for_each_call(c->r, find_oldest, c);
+        if (!c->oldest.s)
+            return;
+        make(c->r, c->oldest.o, c->oldest.call, c->oldest.card, c->oldest.s);
     }
+}
+
+/* What members use is known where every vendor that can tell has told it in this round. */
+struct known {
+    struct pr_gpu_reader *r;
+    bool any[2], all[2]; /* usage, memory */
+};
+
+static bool note_known(void *of, struct place p)
+{
+    struct known *k = of;
+    const struct pr_gpu_call *call = &p.o->vendor->calls[p.call];
+    if (!call->of_all || p.s->never)
+        return true;
+    bool told = p.s->round == k->r->rounds && p.s->result == 0;
+    k->any[call->of_memory] |= told;
+    k->all[call->of_memory] &= told;
+    return true;
 }
 
 /* Without a counter of its own: power over time, and said so. */
@@ -107,12 +177,13 @@ static void integrate(struct pr_gpu_reader *r, unsigned card)
 
 static void begin(struct pr_gpu_reader *r)
 {
-    double second = r->budget * 1e7 * BUDGET_PART;
+    double second = r->budget * 1e7;
     int64_t now = pr_clock_boot();
     if (r->began)
         r->allowance += second * pr_seconds(now - r->began);
-    r->allowance = fmax(-10 * second, fmin(second, r->allowance));
+    r->allowance = fmax(-DEBT_MOST * second, fmin(second, r->allowance));
     r->began = now;
+    r->rounds++;
     r->round.use_count = 0;
     r->round.memory_whole = r->round.usage_whole = false;
     for (size_t i = 0; i < r->round.card_count; i++)
@@ -121,22 +192,16 @@ static void begin(struct pr_gpu_reader *r)
 
 void pr_gpu_reader_read(struct pr_gpu_reader *r, bool last)
 {
-    struct known memory = {false, true}, usage = {false, true};
-    size_t count = r->round.card_count;
+    struct choosing choosing = {.r = r, .last = last};
+    struct known known = {.r = r, .all = {true, true}};
     begin(r);
-    for (size_t i = 0; i < count; i++) {
-        unsigned card = (unsigned)((r->turn + i) % count);
-        for (size_t v = 0; v < r->opened_count; v++)
-            if (card - r->opened[v].first < r->opened[v].count)
-                read_card(r, &r->opened[v], card, last);
-        integrate(r, card);
-    }
-    /* After the devices: where processes cannot be told apart, their values stand in. */
-    for (size_t v = 0; v < r->opened_count; v++)
-        read_uses(r, &r->opened[v], last, &memory, &usage);
-    r->turn = count ? (r->turn + 1) % count : 0;
-    r->round.memory_known = memory.any && memory.all;
-    r->round.usage_known = usage.any && usage.all;
+    for_each_call(r, make_cheap, &choosing);
+    make_dear(&choosing);
+    for_each_call(r, note_known, &known);
+    for (size_t i = 0; i < r->round.card_count; i++)
+        integrate(r, (unsigned)i);
+    r->round.usage_known = known.any[0] && known.all[0];
+    r->round.memory_known = known.any[1] && known.all[1];
     r->round.at = pr_clock_boot();
     int64_t took = r->round.at - r->began;
     r->took = r->took ? (r->took * 3 + took) / 4 : took;
@@ -175,7 +240,7 @@ void pr_gpu_reader_open(struct pr_gpu_reader *r, const struct pr_host *host, con
         open_vendor(r, pr_gpu_vendors[i]);
         atomic_store(&r->call_began, 0);
     }
-    r->start_cpu = pr_clock_thread_cpu() - cpu;
+    r->start_cpu += pr_clock_thread_cpu() - cpu;
     r->descriptors = r->work.descriptors;
     if (!r->round.card_count && !*r->work.why)
         snprintf(r->work.why, sizeof r->work.why, "there is no GPU that can be read");

@@ -10,7 +10,9 @@
 
 struct pr_gpu_call_state {
     int64_t at;
-    double cost; /* ns of CPU, a running mean */
+    unsigned long calls, round; /* how many; the round that the last was in */
+    int result;
+    double cost; /* ns of CPU, about */
     bool never;  /* there is no use in asking again */
 };
 
@@ -29,14 +31,14 @@ struct pr_gpu_reader {
     _Atomic int64_t cpu, start_cpu;
     atomic_int descriptors;
     /* The rest is the thread's. */
-    double budget; /* percent of one core */
+    double budget; /* percent of one core, that the dear calls may use */
     struct pr_gpu_work work;
     struct pr_gpu_round round;
     struct pr_gpu_opened opened[GPU_VENDORS];
     size_t opened_count, cost_count;
     struct pr_gpu_cost cost[GPU_READINGS];
     struct pr_gpu_call_state state[GPU_DEVICES][GPU_CALLS];
-    size_t turn;          /* which device comes first */
+    unsigned long rounds;
     int64_t began, took;  /* the round; how long one takes, a running mean */
     double allowance;     /* ns of CPU for what is dear */
     struct pr_gpu_power { /* energy by power over time, where a device has no counter */

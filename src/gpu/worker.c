@@ -28,6 +28,7 @@ struct pr_gpu {
     pthread_cond_t changed;
     bool ending, ended, has_out;
     int64_t wanted; /* boot time at which a reading should be there */
+    double budget;
     pid_t told[GPU_MEMBERS];
     size_t told_count, note_count, cost_count;
     struct pr_gpu_round out;
@@ -125,6 +126,7 @@ static bool wait_for_turn(struct pr_gpu *g, int64_t *served)
     }
     bool ending = g->ending;
     *served = g->wanted;
+    g->reader.budget = g->budget;
     g->reader.work.member_count = g->told_count;
     memcpy(g->members, g->told, g->told_count * sizeof *g->members);
     pthread_mutex_unlock(&g->lock);
@@ -201,11 +203,12 @@ int pr_gpu_start(struct pr_gpu **ret, const struct pr_gpu_setting *setting)
     return 0;
 }
 
-void pr_gpu_tell(struct pr_gpu *g, const struct pr_entities *set, int64_t next)
+void pr_gpu_tell(struct pr_gpu *g, const struct pr_entities *set, int64_t next, double budget)
 {
     if (!g || pthread_mutex_trylock(&g->lock) != 0)
         return;
     g->wanted = next;
+    g->budget = budget;
     g->told_count = 0;
     for (size_t k = 0; k < set->count && g->told_count < GPU_MEMBERS; k++)
         if (pr_entity_is_here(set->items[k]))

@@ -116,7 +116,7 @@ def test_use_is_of_the_interval_and_not_of_the_drivers_history(gpu):
     """Asked from 0, the driver would still say 30 % seconds after the process went idle."""
     summary, _, lines = gpu.run(TWO, "-i", "100ms", *job(("0", "1000 c 90 1.0"), seconds=3))
     samples = [line for line in lines if line["type"] == "sample"]
-    late = [s["values"]["gpu.usage"] for s in samples if 1.5 < s["elapsed"] < 2.8]
+    late = [s["values"]["gpu.usage"] for s in samples if 1.9 < s["elapsed"] < 2.8]
     early = [s["values"]["gpu.usage"] for s in samples if 0.5 < s["elapsed"] < 0.9]
     assert len(late) > 5 and set(late) <= {0, None} and 0 in late
     assert [v for v in early if v is not None] and all(v == pytest.approx(0.9, abs=0.05) for v in early if v is not None)
@@ -254,15 +254,15 @@ def test_errors_and_held_down_clocks_are_events(gpu):
 
 
 def test_what_is_dear_is_asked_less_often(gpu):
-    """5 ms of CPU for each of two calls at 10 Hz would be a tenth of a core."""
-    script = TWO.splitlines()[0] + "\nburn 0 samples 0.005\nburn 0 energy 0.005\n"
-    summary, devices, _ = gpu.run(script, "-i", "100ms", "--budget", "1%", "sleep", "4")
+    """5 ms of CPU for each of two calls at 10 Hz would be a tenth of a core; none of them starves."""
+    script = TWO.splitlines()[0] + "\nburn 0 util 0.005\nburn 0 use 0.005\n"
+    summary, devices, _ = gpu.run(script, "-i", "100ms", "--budget", "3%", "sleep", "4")
     calls = {c["name"]: c for c in summary["self"]["gpu"]["calls"]}
     assert calls["memory"]["calls"] >= 30
-    assert 3 <= calls["utilisation"]["calls"] <= 12 * SLACK
-    spent = sum(c["cpu_seconds"] for c in calls.values()) - 3 * 0.005  # each once at the start, whatever it costs
-    assert spent < 4 * 0.01 * 1.5 * SLACK
-    assert len(known(devices["gpu0"], "gpu.mem.used")) > 3 * len(known(devices["gpu0"], "gpu.util")) > 0
+    for name in ("utilisation", "process utilisation"):
+        assert 3 <= calls[name]["calls"] <= 16, name
+    assert summary["self"]["gpu"]["cpu_seconds"] < 4 * 0.03 * 1.3  # its start apart
+    assert len(known(devices["gpu0"], "gpu.mem.used")) > 2 * len(known(devices["gpu0"], "gpu.util")) > 0
 
 
 # --- elsewhere ----------------------------------------------------------------------------------------------
