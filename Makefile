@@ -37,7 +37,9 @@ fuzz:
 accuracy: all
 	@tools/install-deps test
 	@{ $(PYTHON) tools/accuracy $(BUILD)/proctor && printf '\n## Jobs\n\n' && \
-	  $(PYTHON) tools/truth $(BUILD)/proctor; } > doc/accuracy.md
+	  $(PYTHON) tools/truth $(BUILD)/proctor && printf '\n' && \
+	  $(PYTHON) tools/gpu-truth --kept doc/accuracy.md; } > $(BUILD)/accuracy.md
+	@mv $(BUILD)/accuracy.md doc/accuracy.md
 
 install: all
 	@meson configure $(BUILD) -Dprefix="$(PREFIX)" >/dev/null
