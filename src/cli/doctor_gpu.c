@@ -38,7 +38,7 @@ static void keep_values(struct pr_gpu_round *now, double (*before)[DEVICE_VALUES
 
 void pr_gpu_check(struct pr_gpu_check *c, const struct pr_host *host)
 {
-    struct pr_gpu_setting setting = {host, 100, 1000};
+    struct pr_gpu_setting setting = {host, 100, 1000, false};
     static double before[GPU_DEVICES][DEVICE_VALUES];
     struct pr_events events;
     *c = (struct pr_gpu_check){0};

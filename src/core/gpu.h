@@ -14,9 +14,9 @@
 
 /* One device, or one part of a divided one. */
 struct pr_gpu_card {
-    char name[16]; /* "gpu0", "gpu0/mig1": unique here */
-    char model[96], uuid[96];
-    bool lost;                         /* it does not answer any more */
+    char name[16];                                 /* "gpu0", "gpu0/mig1": unique here */
+    char model[96], uuid[96], driver[48], bus[32]; /* "" where that is not known */
+    bool lost;                                     /* it does not answer any more */
     bool part;                         /* of another one: its memory and work are in that, too */
     bool sure_energy;                  /* by its own counter, else by power over time */
     double value[DEVICE_VALUES];       /* by slot, of DEVICE_GPU; NaN: not read this time */
@@ -52,6 +52,7 @@ struct pr_gpu_setting {
     const struct pr_host *host;
     double budget; /* percent of one core that dear calls may use, until tell says otherwise */
     int patience;  /* milliseconds that the end may wait for a driver */
+    bool stays;    /* in a process that goes on after the end */
 };
 
 struct pr_gpu;

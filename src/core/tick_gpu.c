@@ -20,7 +20,7 @@ void pr_tick_gpu_start(struct pr_session *s)
 {
     struct pr_machine *m = &s->machine;
     struct pr_gpu_setting setting = {&s->host, s->config->budget * PART_LEAST,
-                                     s->inside ? PATIENCE_INSIDE : PATIENCE};
+                                     s->inside ? PATIENCE_INSIDE : PATIENCE, s->inside};
     if (!(s->select.reads & READ_GPU) ||
         !pr_gpu_expected(&s->host, m->gpu_reason, sizeof m->gpu_reason))
         return;
@@ -223,7 +223,8 @@ int64_t pr_tick_gpu_next(struct pr_session *s)
     /* What the ticks leave of the budget, and a part of it whatever they use. */
     double ticks = (double)(s->own_cpu - a->cpu) / (double)(s->now.elapsed + NS_PER_S) * 100;
     double left = fmax(s->config->budget - ticks, s->config->budget * PART_LEAST);
+    int64_t now = pr_clock_boot(); /* without a schedule (collect) as soon as may be */
     a->cpu = cpu;
-    pr_gpu_tell(s->machine.gpu, &s->set, s->next, left);
+    pr_gpu_tell(s->machine.gpu, &s->set, s->next > now ? s->next : now, left);
     return since;
 }

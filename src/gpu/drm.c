@@ -155,6 +155,8 @@ static void name_card(struct pr_gpu_work *w, const struct drm_card *c, const cha
     }
     if (read_file(w, c, "device/unique_id", card->uuid, sizeof card->uuid) <= 0)
         snprintf(card->uuid, sizeof card->uuid, "%s", c->slot);
+    snprintf(card->driver, sizeof card->driver, "%s", c->driver);
+    snprintf(card->bus, sizeof card->bus, "%s", c->slot);
     trim(card->model);
     trim(card->uuid);
 }

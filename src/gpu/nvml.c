@@ -39,6 +39,8 @@ static const struct pr_dl_symbol symbols[] = {
     SYMBOL(name, "nvmlDeviceGetName"),
     SYMBOL(uuid, "nvmlDeviceGetUUID"),
     SYMBOL(minor, "nvmlDeviceGetMinorNumber"),
+    SYMBOL(pci, "nvmlDeviceGetPciInfo_v3"),
+    SYMBOL(driver, "nvmlSystemGetDriverVersion"),
     SYMBOL(rates, "nvmlDeviceGetUtilizationRates"),
     SYMBOL(samples, "nvmlDeviceGetSamples"),
     SYMBOL(memory, "nvmlDeviceGetMemoryInfo"),
@@ -173,6 +175,11 @@ static struct nvml_device *add(struct nvml *n, struct pr_gpu_work *w, void *hand
         n->api.name(handle, c->model, sizeof c->model);
     if (n->api.uuid)
         n->api.uuid(handle, c->uuid, sizeof c->uuid);
+    if (n->api.driver)
+        n->api.driver(c->driver, sizeof c->driver);
+    struct nvml_pci pci;
+    if (n->api.pci && n->api.pci(handle, &pci) == NVML_OK)
+        snprintf(c->bus, sizeof c->bus, "%.31s", pci.name);
     *ret = c;
     return d;
 }

@@ -74,6 +74,12 @@ struct nvml_field {
     union nvml_value value;
 };
 
+struct nvml_pci {
+    char legacy[16];
+    unsigned domain, bus, device, id, subsystem;
+    char name[32];
+};
+
 struct nvml_event {
     void *device;
     unsigned long long type, data;
@@ -85,7 +91,8 @@ struct nvml_api {
     const char *(*error)(int);
     int (*by_index)(unsigned, void **), (*mig_by_index)(void *, unsigned, void **);
     int (*name)(void *, char *, unsigned), (*uuid)(void *, char *, unsigned);
-    int (*driver)(char *, unsigned), (*minor)(void *, unsigned *);
+    int (*driver)(char *, unsigned), (*minor)(void *, unsigned *),
+        (*pci)(void *, struct nvml_pci *);
     int (*mig_mode)(void *, unsigned *, unsigned *), (*mig_most)(void *, unsigned *);
     int (*rates)(void *, struct nvml_rates *);
     int (*samples)(void *, int, unsigned long long, unsigned *, unsigned *, struct nvml_sample *);

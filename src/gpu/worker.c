@@ -15,10 +15,11 @@
 #include "gpu/reader.h"
 #include "util/clock.h"
 
-#define MS         (NS_PER_S / 1000)
-#define READ_LEAST (90 * MS) /* between two readings: at most about ten a second */
-#define LEAD_LEAST (2 * MS)
-#define DEADLINE   NS_PER_S /* an older reading is none; a call that takes longer is a stall */
+#define MS          (NS_PER_S / 1000)
+#define READ_LEAST  (90 * MS) /* between two readings: at most about ten a second */
+#define LEAD_LEAST  (2 * MS)
+#define START_DELAY (20 * MS) /* a job of a moment does not pay for the loading of a driver */
+#define DEADLINE    NS_PER_S  /* an older reading is none; a call that takes longer is a stall */
 
 struct pr_gpu {
     pthread_t thread;
@@ -26,8 +27,8 @@ struct pr_gpu {
     atomic_int refs;      /* the session's and the thread's; whoever is last frees */
     pthread_mutex_t lock; /* guards what follows, and is held for no more than a copy */
     pthread_cond_t changed;
-    bool ending, ended, has_out;
-    int64_t wanted; /* boot time at which a reading should be there */
+    bool ending, ready, ended, has_out; /* ready: there has been a reading */
+    int64_t wanted;                     /* boot time at which a reading should be there */
     double budget;
     pid_t told[GPU_MEMBERS];
     size_t told_count, note_count, cost_count;
@@ -88,7 +89,7 @@ static void publish(struct pr_gpu *g)
         merge_round(&g->out, &r->round);
     else
         copy_round(&g->out, &r->round);
-    g->has_out = true;
+    g->has_out = g->ready = true;
     for (size_t i = 0; i < r->work.note_count && g->note_count < GPU_NOTES; i++)
         g->note[g->note_count++] = r->work.note[i];
     r->work.note_count = 0;
@@ -142,9 +143,20 @@ static void release(struct pr_gpu *g)
     free(g);
 }
 
-static void *run(void *data)
+/* False where it is over already. */
+static bool wait_for_start(struct pr_gpu *g)
 {
-    struct pr_gpu *g = data;
+    int64_t until = pr_clock_boot() + START_DELAY;
+    pthread_mutex_lock(&g->lock);
+    while (!g->ending && pr_clock_boot() < until)
+        wait_until(g, until);
+    bool ending = g->ending;
+    pthread_mutex_unlock(&g->lock);
+    return !ending;
+}
+
+static void read_all(struct pr_gpu *g)
+{
     int64_t served = 0;
     pr_gpu_reader_open(&g->reader, &g->host, g->members, g->setting.budget);
     do {
@@ -154,6 +166,13 @@ static void *run(void *data)
     pr_gpu_reader_read(&g->reader, true); /* counters, for the total */
     publish(g);
     pr_gpu_reader_close(&g->reader);
+}
+
+static void *run(void *data)
+{
+    struct pr_gpu *g = data;
+    if (wait_for_start(g))
+        read_all(g);
     close(g->host.root);
     close(g->host.proc);
     pthread_mutex_lock(&g->lock);
@@ -254,7 +273,8 @@ struct pr_gpu_round *pr_gpu_take(struct pr_gpu *g, int64_t now, struct pr_events
     return fresh && now - g->taken.at < DEADLINE ? &g->taken : NULL;
 }
 
-/* Until it has ended, as long as there is hope. */
+/* Until it has ended, as long as there is hope, and anything to gain: where it is still loading,
+ * only a process that goes on waits for it. */
 static bool wait_for_end(struct pr_gpu *g)
 {
     int64_t began = atomic_load(&g->reader.call_began), patience = g->setting.patience * MS;
@@ -262,6 +282,8 @@ static bool wait_for_end(struct pr_gpu *g)
     pthread_mutex_lock(&g->lock);
     g->ending = true;
     pthread_cond_broadcast(&g->changed);
+    if (began && !g->ready && !g->setting.stays)
+        until = now;
     while (!g->ended && pr_clock_boot() < until)
         wait_until(g, until);
     bool ended = g->ended;

@@ -68,6 +68,8 @@ static void put_device(struct pr_json *j, const struct pr_session *s, size_t i)
     text(j, "name", c->name);
     text(j, "model", *c->model ? c->model : NULL);
     text(j, "uuid", *c->uuid ? c->uuid : NULL);
+    text(j, "driver", *c->driver ? c->driver : NULL);
+    text(j, "bus", *c->bus ? c->bus : NULL);
     pr_json_key(j, "counted");
     pr_json_bool(j, !c->part);
     pr_json_key(j, "lost");

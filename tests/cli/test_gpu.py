@@ -78,6 +78,7 @@ def test_devices_and_the_jobs_share(gpu):
     first, second = summary["devices"]
     assert (first["kind"], first["name"], first["model"], first["uuid"]) == ("gpu", "gpu0", "H200", "GPU-aaaa")
     assert (second["name"], second["model"], second["uuid"]) == ("gpu1", "H100", "GPU-bbbb")
+    assert first["driver"] == "580.0.fake" and second["bus"] == "00000000:02:00.0"
     assert first["absent"] == second["absent"] == [] and not first["lost"]
     metrics = first["metrics"]
     assert metrics["gpu.util"]["mean"] == pytest.approx(0.8) and metrics["gpu.util.max"]["peak"] == 0.8

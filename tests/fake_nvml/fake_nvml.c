@@ -269,6 +269,13 @@ PUBLIC int nvmlDeviceGetMinorNumber(void *device, unsigned *v)
     return answer(d, "minor");
 }
 
+PUBLIC int nvmlSystemGetDriverVersion(char *text, unsigned size);
+PUBLIC int nvmlSystemGetDriverVersion(char *text, unsigned size)
+{
+    snprintf(text, size, "580.0.fake");
+    return OK;
+}
+
 PUBLIC int nvmlDeviceGetUtilizationRates(void *device, unsigned v[2]);
 PUBLIC int nvmlDeviceGetUtilizationRates(void *device, unsigned v[2])
 {
@@ -535,6 +542,21 @@ PUBLIC int nvmlEventSetWait_v2(void *set, struct event *e, unsigned milliseconds
         return OK;
     }
     return TIMEOUT;
+}
+
+struct pci {
+    char legacy[16];
+    unsigned numbers[5];
+    char name[32];
+};
+
+PUBLIC int nvmlDeviceGetPciInfo_v3(void *device, struct pci *p);
+PUBLIC int nvmlDeviceGetPciInfo_v3(void *device, struct pci *p)
+{
+    const struct device *d = of(device);
+    *p = (struct pci){.legacy = "wrong"};
+    snprintf(p->name, sizeof p->name, "00000000:%02X:00.0", d ? (unsigned)atoi(d->id) + 1 : 0);
+    return answer(d, "pci");
 }
 
 /* --- MIG -------------------------------------------------------------------------------------- */
