@@ -266,6 +266,29 @@ def test_what_is_dear_is_asked_less_often(gpu):
     assert len(known(devices["gpu0"], "gpu.mem.used")) > 2 * len(known(devices["gpu0"], "gpu.util")) > 0
 
 
+# --- other drivers ------------------------------------------------------------------------------------------
+
+
+def test_devices_of_a_captured_tree(proctor):
+    """AMD and Intel devices of tests/fixtures/gpu-drm, through the thread and all."""
+    tree = pathlib.Path(__file__).parents[1] / "fixtures" / "gpu-drm"
+    done = proctor("system", "--root", tree, "-i", "100ms", "--duration", "0.7", "--jsonl", "a.jsonl", "--summary",
+                   proctor.summary_file)
+    assert done.returncode == 0, done.stderr
+    found = by_name(proctor.summary())
+    assert sorted(found) == ["card0", "card1"]
+    amd, intel = found["card0"], found["card1"]
+    assert amd["model"].startswith("AMD INSTINCT MI210") and amd["driver"] == "amdgpu" and amd["bus"] == "0000:03:00.0"
+    assert amd["metrics"]["gpu.util"]["mean"] == pytest.approx(0.37)
+    assert amd["metrics"]["gpu.mem.used"]["peak"] == 1234567168 and amd["metrics"]["gpu.power"]["last"] == 43
+    assert amd["metrics"]["gpu.energy"]["mark"] == "power over time"
+    assert amd["metrics"]["gpu.energy"]["total"] == pytest.approx(43 * 0.6, rel=0.25)
+    assert intel["metrics"]["gpu.clock.sm"]["last"] == 1.95e9 and "mark" not in intel["metrics"]["gpu.energy"]
+    assert "gpu.util" in {a["metric"] for a in intel["absent"]}
+    lines = [json.loads(line) for line in (proctor.work / "a.jsonl").read_text().splitlines()]
+    assert {line["name"] for line in lines if line.get("kind") == "gpu"} == {"card0", "card1"}
+
+
 # --- elsewhere ----------------------------------------------------------------------------------------------
 
 
@@ -334,10 +357,11 @@ def test_the_library_takes_its_thread_out(gpu, tmp_path):
     subprocess.run(["cc", "-I", pathlib.Path(__file__).parents[2] / "include", "-o", tmp_path / "host", source,
                     BUILD / "libproctor.so", f"-Wl,-rpath,{BUILD}", *SANITIZE], check=True)
     gpu.script.write_text(TWO + "burn 0 memory 0.02\n")
-    done = subprocess.run([tmp_path / "host"], env={**gpu.proctor.env, **gpu.env()}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([tmp_path / "host"], env={**gpu.proctor.env, **gpu.env()}, capture_output=True, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     threads, cpu, fds, summary = done.stdout.split("\n", 3)
-    assert float(threads) == 1
+    assert float(threads) == 1 and float(fds) == 3
     assert float(cpu) < 0.1 * SLACK, "the thread burned more than that"
     assert json.loads(summary)["self"]["gpu"]["cpu_seconds"] > 0.1
 
