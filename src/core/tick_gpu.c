@@ -11,8 +11,9 @@
 #include "core/tick.h"
 #include "util/clock.h"
 
-#define PATIENCE        50   /* milliseconds at the end, for the last counters */
-#define PART_LEAST      0.3  /* of the budget */
+#define PATIENCE        50  /* milliseconds at the end, for the last counters */
+#define PART_LEAST      0.3 /* of the budget */
+#define LATEST          (2 * NS_PER_S)
 #define OWN_FILES       2    /* its own root and proc */
 #define PATIENCE_INSIDE 1000 /* in a process that goes on: rather than to leave a thread in it */
 
@@ -75,23 +76,34 @@ static double *slot(struct pr_gpu_card *c, enum pr_metric_id id)
     return &c->value[pr_device_slot(DEVICE_GPU, id)];
 }
 
-static void add(double *sum, double v)
+/* The latest value of a device, where it is of a moment ago: dear ones are not read each time. */
+static double latest(const struct pr_gpu_account *a, size_t i, enum pr_metric_id id, int64_t now)
 {
-    if (!isnan(v))
-        *sum = isnan(*sum) ? v : *sum + v;
+    int k = pr_device_slot(DEVICE_GPU, id);
+    return now - a->read_at[i][k] <= LATEST ? a->stat[i][k].last : NAN;
 }
 
-/* A part is in the whole that it is of. */
-static void sum_cards(struct pr_gpu_account *a, double *value)
+/* A sum over all that can tell: with one of them missing there is none. */
+static double sum_of(const struct pr_gpu_account *a, enum pr_metric_id id, int64_t now, bool count)
 {
+    double sum = NAN;
     for (size_t i = 0; i < a->count; i++) {
-        double util = *slot(&a->card[i], METRIC_GPU_UTIL);
-        if (a->card[i].part)
-            continue;
-        add(&value[METRIC_SYSTEM_GPU_USAGE], util);
-        add(&value[METRIC_SYSTEM_GPU_COUNT], isnan(util) ? NAN : util > 0);
-        add(&value[METRIC_SYSTEM_GPU_MEM], *slot(&a->card[i], METRIC_GPU_MEM_USED));
+        const struct pr_gpu_card *c = &a->card[i];
+        if (c->part || c->lost || c->reason[pr_device_slot(DEVICE_GPU, id)])
+            continue; /* a part is in the whole that it is of */
+        double v = latest(a, i, id, now);
+        if (isnan(v))
+            return NAN;
+        sum = pr_value_known(sum) + (count ? v > 0 : v);
     }
+    return sum;
+}
+
+static void sum_cards(const struct pr_gpu_account *a, int64_t now, double *value)
+{
+    value[METRIC_SYSTEM_GPU_USAGE] = sum_of(a, METRIC_GPU_UTIL, now, false);
+    value[METRIC_SYSTEM_GPU_COUNT] = sum_of(a, METRIC_GPU_UTIL, now, true);
+    value[METRIC_SYSTEM_GPU_MEM] = sum_of(a, METRIC_GPU_MEM_USED, now, false);
 }
 
 static bool has_any(const struct pr_gpu_card *c)
@@ -208,7 +220,7 @@ void pr_tick_gpu(struct pr_session *s, double *value)
     for (size_t i = 0; i < r->card_count; i++)
         add_card(a, &r->card[i], i, r->at, s);
     a->count = r->card_count > a->count ? r->card_count : a->count;
-    sum_cards(a, value);
+    sum_cards(a, now, value);
     const char *reason = pr_gpu_reason(s->machine.gpu);
     if (reason)
         snprintf(s->machine.gpu_reason, sizeof s->machine.gpu_reason, "%s", reason);

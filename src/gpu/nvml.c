@@ -270,7 +270,7 @@ static const struct pr_gpu_call calls[] = {
     {.name = "clocks", .read = pr_nvml_clocks},
     {.name = "throttle", .read = pr_nvml_throttle},
     {.name = "temperature", .period = 0.5, .read = pr_nvml_temperature},
-    {.name = "power", .read = pr_nvml_power},
+    {.name = "power", .last = true, .read = pr_nvml_power},
     {.name = "utilisation", .read = pr_nvml_util},
     {.name = "energy", .period = 10, .last = true, .read = pr_nvml_energy},
     {.name = "PCIe", .period = 1, .read = pr_nvml_pcie},

@@ -266,6 +266,16 @@ def test_what_is_dear_is_asked_less_often(gpu):
     assert len(known(devices["gpu0"], "gpu.mem.used")) > 2 * len(known(devices["gpu0"], "gpu.util")) > 0
 
 
+def test_a_sum_over_devices_is_of_all_of_them(gpu):
+    """Where utilisation is so dear that one device is asked at a time."""
+    script = TWO + "util 0 50 0 99\nutil 1 50 0 99\nburn 0 util 0.01\nburn 1 util 0.01\n"
+    summary, devices, lines = gpu.run(script, "-i", "100ms", "--budget", "4%", "sleep", "3")
+    sums = {line["values"]["system.gpu.usage"] for line in lines if line["type"] == "sample"} - {None}
+    assert sums == {1} and summary["metrics"]["system.gpu.count"]["min"] == 2
+    alone = [line["elapsed"] for line in devices["gpu0"] if line["values"]["gpu.util"] is None]
+    assert alone, "nothing was thinned: the test shows nothing"
+
+
 # --- other drivers ------------------------------------------------------------------------------------------
 
 
