@@ -217,8 +217,11 @@ void pr_tick_gpu(struct pr_session *s, double *value)
         take_uses(s, r, value);
     give_reason(s, METRIC_GPU_USAGE, r->no_usage);
     give_reason(s, METRIC_GPU_MEM, r->no_memory);
-    for (size_t i = 0; i < r->card_count; i++)
+    for (size_t i = 0; i < r->card_count; i++) {
+        r->card[i].reason[pr_device_slot(DEVICE_GPU, METRIC_GPU_JOB_USAGE)] = r->no_usage;
+        r->card[i].reason[pr_device_slot(DEVICE_GPU, METRIC_GPU_JOB_MEM)] = r->no_memory;
         add_card(a, &r->card[i], i, r->at, s);
+    }
     a->count = r->card_count > a->count ? r->card_count : a->count;
     sum_cards(a, now, value);
     const char *reason = pr_gpu_reason(s->machine.gpu);

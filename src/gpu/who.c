@@ -59,20 +59,40 @@ static pid_t translate(const struct pr_gpu_work *w, pid_t pid)
     return 0;
 }
 
+/* The use goes to this process; where it has one of that device already, they become one. */
+static void give(struct pr_gpu_round *r, size_t *at, pid_t pid)
+{
+    struct pr_gpu_use *use = &r->use[*at];
+    for (size_t i = 0; i < r->use_count; i++) {
+        struct pr_gpu_use *other = &r->use[i];
+        if (i == *at || other->pid != pid || other->card != use->card)
+            continue;
+        other->memory = isnan(other->memory) ? use->memory : other->memory;
+        other->usage = isnan(other->usage) ? use->usage : other->usage;
+        *use = r->use[--r->use_count]; /* to be looked at in its place */
+        --*at;
+        return;
+    }
+    use->pid = pid;
+}
+
 /* Does any use belong to a member? strange: some belong to nobody that can be seen. */
 static bool match(struct pr_gpu_work *w, const struct pr_gpu_owners *o, bool *strange)
 {
     bool found = false;
     for (size_t i = 0; i < w->round->use_count; i++) {
-        struct pr_gpu_use *use = &w->round->use[i];
+        const struct pr_gpu_use *use = &w->round->use[i];
         if (use->card - o->first >= o->count)
             continue;
-        if (!is_member(w, use->pid) && !is_here(w, use->pid)) {
+        if (is_member(w, use->pid)) {
+            found = true;
+        } else if (!is_here(w, use->pid)) {
             pid_t ours = translate(w, use->pid);
             *strange |= !ours;
-            use->pid = ours ? ours : use->pid;
+            found |= ours != 0;
+            if (ours)
+                give(w->round, &i, ours);
         }
-        found |= is_member(w, use->pid);
     }
     return found;
 }

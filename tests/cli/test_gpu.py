@@ -143,7 +143,9 @@ def test_the_parts_of_a_divided_device_are_what_they_are(gpu):
     assert metrics["gpu.mem"]["peak"] == 5 * GB and metrics["gpu.count"]["peak"] == 1
     assert metrics["system.gpu.mem"]["peak"] == 9 * GB  # the whole has what the parts have
     assert "gpu.usage" not in metrics
-    assert "divided" in next(a["reason"] for a in summary["absent"] if a["metric"] == "gpu.usage")
+    reason = next(a["reason"] for a in summary["absent"] if a["metric"] == "gpu.usage")
+    assert "divided" in reason
+    assert reason in [a["reason"] for a in found["gpu0/mig1"]["absent"] if a["metric"] == "gpu.job.usage"]
 
 
 # --- what is not there --------------------------------------------------------------------------------------

@@ -83,6 +83,22 @@ static void test_pids_of_a_namespace_below(void **state)
     assert_false(r->memory_whole);
 }
 
+/* Its memory is told first, its use by another call. */
+static void test_both_go_to_one(void **state)
+{
+    (void)state;
+    add(57, 1, 10);
+    pr_gpu_find_owners(&w, &owners);
+    pr_gpu_use_of(r, 57, 1)->usage = 0.5;
+    pr_gpu_use_of(r, 900, 1)->usage = 0.1;
+    owners.memory = false;
+    pr_gpu_find_owners(&w, &owners);
+    assert_int_equal(r->use_count, 2);
+    assert_exactly(memory_of(501, 1), 10);
+    assert_near(pr_gpu_use_of(r, 501, 1)->usage, 0.5, 1e-9);
+    assert_near(pr_gpu_use_of(r, 900, 1)->usage, 0.1, 1e-9);
+}
+
 /* A process with that pid is here: it is that one, whatever a member is called elsewhere. */
 static void test_a_pid_that_is_here_is_not_translated(void **state)
 {
@@ -189,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_our_own_pids),
         TEST(test_pids_of_a_namespace_below),
+        TEST(test_both_go_to_one),
         TEST(test_a_pid_that_is_here_is_not_translated),
         TEST(test_strangers_alone_and_no_open_device),
         TEST(test_whole_devices_where_nobody_can_be_matched),
