@@ -11,10 +11,10 @@
 #include "core/tick.h"
 #include "util/clock.h"
 
-#define PATIENCE        50  /* milliseconds at the end, for the last counters */
-#define PART_LEAST      0.3 /* of the budget */
-#define LATEST          (2 * NS_PER_S)
-#define OWN_FILES       2    /* its own root and proc */
+#define PATIENCE        50              /* milliseconds at the end, for the last counters */
+#define PART_LEAST      0.3             /* of the budget */
+#define LATEST          (10 * NS_PER_S) /* with many devices one is asked that seldom */
+#define OWN_FILES       2               /* its own root and proc */
 #define PATIENCE_INSIDE 1000 /* in a process that goes on: rather than to leave a thread in it */
 
 void pr_tick_gpu_start(struct pr_session *s)
