@@ -77,7 +77,7 @@ void pr_gpu_free(struct pr_gpu *g, bool forked);
 bool pr_gpu_left_behind(void);
 /* Descriptors that the drivers' libraries hold. */
 int pr_gpu_descriptors(const struct pr_gpu *g);
-/* CPU time of the thread, ns: loading and finding devices, and reading them. */
+/* CPU time of the thread, ns: what comes once (loading, first and last calls), and the rest. */
 int64_t pr_gpu_start_cpu(const struct pr_gpu *g);
 int64_t pr_gpu_cpu(const struct pr_gpu *g);
 /* Why there is nothing; NULL where there is, or where it is not known yet. */

@@ -11,8 +11,9 @@
 #include "core/tick.h"
 #include "util/clock.h"
 
-#define PATIENCE        50              /* milliseconds at the end, for the last counters */
-#define PART_LEAST      0.3             /* of the budget */
+#define PATIENCE        100 /* milliseconds at the end, for the last counters */
+#define PART_LEAST      0.3 /* of the budget */
+#define PART_MOST       0.75
 #define LATEST          (10 * NS_PER_S) /* with many devices one is asked that seldom */
 #define OWN_FILES       2               /* its own root and proc */
 #define PATIENCE_INSIDE 1000 /* in a process that goes on: rather than to leave a thread in it */
@@ -235,9 +236,10 @@ int64_t pr_tick_gpu_next(struct pr_session *s)
     if (!s->machine.gpu)
         return 0;
     int64_t cpu = pr_gpu_cpu(s->machine.gpu), since = cpu - a->cpu;
-    /* What the ticks leave of the budget, and a part of it whatever they use. */
+    /* What the ticks leave of the budget, a little less for the writer, and a part of it whatever
+     * they use. */
     double ticks = (double)(s->own_cpu - a->cpu) / (double)(s->now.elapsed + NS_PER_S) * 100;
-    double left = fmax(s->config->budget - ticks, s->config->budget * PART_LEAST);
+    double left = fmax(s->config->budget * PART_MOST - ticks, s->config->budget * PART_LEAST);
     int64_t now = pr_clock_boot(); /* without a schedule (collect) as soon as may be */
     a->cpu = cpu;
     pr_gpu_tell(s->machine.gpu, &s->set, s->next > now ? s->next : now, left);

@@ -8,10 +8,10 @@
 #include "util/clock.h"
 
 #define CHEAP         150000 /* ns of CPU: such a call is always made */
-#define LONGEST_PAUSE (10 * NS_PER_S)
+#define LONGEST_PAUSE (30 * NS_PER_S)
 #define DEBT_MOST     2 /* seconds of allowance: one long call is no reason to be silent for long */
 
-/* First calls cost many times what later ones do: they are of the start. */
+/* First calls cost many times what later ones do, and the last ones come once: they are apart. */
 static void account(struct pr_gpu_reader *r, struct pr_gpu_cost *c, struct pr_gpu_call_state *s,
                     int result, int64_t wall, int64_t cpu)
 {
@@ -21,8 +21,9 @@ static void account(struct pr_gpu_reader *r, struct pr_gpu_cost *c, struct pr_gp
     c->cpu += cpu;
     c->wall += wall;
     c->wall_most = wall > c->wall_most ? wall : c->wall_most;
-    if (s->calls++ == 0) {
+    if (s->calls++ == 0 || r->closing) {
         r->start_cpu += cpu;
+        s->cost = now / 2; /* until it is known better */
         return;
     }
     /* What is seldom long is not dear. */
@@ -59,7 +60,7 @@ static bool is_due(const struct pr_gpu_reader *r, const struct pr_gpu_call *c,
 
 static bool is_cheap(const struct pr_gpu_reader *r, const struct pr_gpu_call_state *s, bool last)
 {
-    return last || s->calls < 2 || s->cost < CHEAP || r->began - s->at >= LONGEST_PAUSE;
+    return last || !s->calls || s->cost < CHEAP || r->began - s->at >= LONGEST_PAUSE;
 }
 
 /* Makes a call for a device, or of processes for all devices of a vendor. */
@@ -195,6 +196,7 @@ void pr_gpu_reader_read(struct pr_gpu_reader *r, bool last)
     struct choosing choosing = {.r = r, .last = last};
     struct known known = {.r = r, .all = {true, true}};
     begin(r);
+    r->closing = last;
     for_each_call(r, make_cheap, &choosing);
     make_dear(&choosing);
     for_each_call(r, note_known, &known);
