@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/doctor_gpu.h"
 #include "cli/outside.h"
 #include "core/cgroup_path.h"
 #include "core/energy.h"
@@ -36,6 +37,7 @@ struct doctor {
     struct pr_host host;
     struct pr_machine machine;
     struct pr_tick tick;
+    struct pr_gpu_check gpus;
     bool color;
     pid_t other; /* a process of another user, 0 where there is none to be seen */
 };
@@ -370,14 +372,35 @@ static void network(struct doctor *d)
     pr_net_close(n, true);
 }
 
+static void gpus(struct doctor *d)
+{
+    char how[96];
+    const struct pr_gpu_check *g = &d->gpus;
+    pr_gpu_check(&d->gpus, &d->host);
+    if (g->round)
+        snprintf(how, sizeof how, "%zu: %s%s", g->round->card_count, g->round->card[0].model,
+                 g->round->card_count > 1 ? " and others; see below" : "; see below");
+    line(d, g->round ? YES : NO, "GPUs", g->round ? how : g->why,
+         "a driver that is loaded; in a container its device files and library, too");
+}
+
+static void gpu_line(void *of, bool all, bool some, const char *what, const char *how)
+{
+    line(of, all ? YES : some ? PART : NO, what, how, NULL);
+}
+
 static void machine(struct doctor *d)
 {
     heading(d, "the machine");
     for (size_t i = 0; i < sizeof machine_rows / sizeof *machine_rows; i++)
         machine_line(d, i);
     energy(d);
-    line(d, NO, "GPUs", "this version has no source for them", NULL);
+    gpus(d);
     network(d);
+    if (d->gpus.round)
+        heading(d, "GPUs");
+    pr_gpu_check_lines(&d->gpus, gpu_line, d);
+    pr_gpu_check_done(&d->gpus);
 }
 
 /* --- where we are ----------------------------------------------------------------------------- */

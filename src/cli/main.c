@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
+#include "core/gpu.h"
 
 static void overview(void)
 {
@@ -51,8 +53,11 @@ int main(int argc, char **argv)
         return 0;
     }
     int status = command->main(argc - 1, argv + 1);
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        if (pr_gpu_left_behind()) /* in a driver's library, which must not be taken down now */
+            _exit(status);
         return status;
+    }
     pr_complain("%s: cannot write to standard output: %s", name, strerror(errno));
     return status ? status : 1;
 }

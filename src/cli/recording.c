@@ -157,7 +157,7 @@ static void list_absent(struct proctor_monitor *m)
         for (int other = id; other < METRIC_COUNT; other++) {
             enum pr_metric_id key = (enum pr_metric_id)other;
             if (said[other] || !pr_selected(&s->select, other) || pr_summary_known(s, key) ||
-                strcmp(reason, pr_summary_reason(s, key)) != 0)
+                !pr_metric_is_single(key) || strcmp(reason, pr_summary_reason(s, key)) != 0)
                 continue;
             said[other] = true;
             pr_buf_printf(&keys, "%s%s", keys.len ? ", " : "", pr_metrics[other].key);

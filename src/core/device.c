@@ -31,7 +31,7 @@ static void fill(void)
 
 const char *pr_device_kind_name(enum pr_device_kind kind)
 {
-    static const char *const names[] = {"core", "disk", "filesystem", "interface"};
+    static const char *const names[] = {"core", "disk", "filesystem", "interface", "gpu"};
     return names[kind];
 }
 

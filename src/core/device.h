@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Things of which the machine has several: cores, disks, file systems, network interfaces. Each has
- * a record of the metrics whose row has its scope, in slots. */
+/* Things of which the machine has several: cores, disks, file systems, network interfaces, GPUs.
+ * Each has a record of the metrics whose row has its scope, in slots. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "core/metric.h"
 
-#define DEVICE_VALUES 12 /* the most metrics that one kind has */
+#define DEVICE_VALUES 16 /* the most metrics that one kind has */
 #define DEVICE_NAME   64
 
 /* In the order of their SCOPE_ bits. */
-enum pr_device_kind { DEVICE_CORE, DEVICE_DISK, DEVICE_FILESYSTEM, DEVICE_INTERFACE, DEVICE_KINDS };
+enum pr_device_kind {
+    DEVICE_CORE,
+    DEVICE_DISK,
+    DEVICE_FILESYSTEM,
+    DEVICE_INTERFACE,
+    DEVICE_GPU,
+    DEVICE_KINDS
+};
 
 /* What goes out. */
 struct pr_device {
     enum pr_device_kind kind;
     bool counted; /* it is in the machine's sum; a bond or a partition's parent is there besides */
     char name[DEVICE_NAME];
+    const char *model, *uuid;    /* of a GPU, for as long as the session lives; else NULL */
     double value[DEVICE_VALUES]; /* by slot; counters since we saw it first; NaN is absent */
 };
 
@@ -37,7 +45,7 @@ struct pr_devices {
     size_t cursor; /* where the next one is likely to be: kernel files keep their order */
 };
 
-/* "core", "disk", "filesystem", "interface". */
+/* "core", "disk", "filesystem", "interface", "gpu". */
 const char *pr_device_kind_name(enum pr_device_kind kind);
 /* The metric in this slot, or METRIC_NONE behind the last. */
 enum pr_metric_id pr_device_metric(enum pr_device_kind kind, int slot);

@@ -55,6 +55,7 @@ bool pr_event_get(struct pr_events *e, size_t number, struct pr_event *ret)
 
 const char *pr_event_type_name(enum pr_event_type type)
 {
-    static const char *const names[] = {"gap", "clock", "budget", "oom", "socket", "problem"};
+    static const char *const names[] = {"gap", "clock",  "budget", "oom",
+                                        "gpu", "socket", "problem"};
     return names[type];
 }

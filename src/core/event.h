@@ -10,7 +10,15 @@
 #define EVENTS_KEPT         64
 #define EVENTS_FOR_PROBLEMS 16 /* of those, so that nothing crowds trouble out */
 
-enum pr_event_type { EVENT_GAP, EVENT_CLOCK, EVENT_BUDGET, EVENT_OOM, EVENT_SOCKET, EVENT_PROBLEM };
+enum pr_event_type {
+    EVENT_GAP,
+    EVENT_CLOCK,
+    EVENT_BUDGET,
+    EVENT_OOM,
+    EVENT_GPU,
+    EVENT_SOCKET,
+    EVENT_PROBLEM
+};
 
 struct pr_event {
     enum pr_event_type type;

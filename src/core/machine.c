@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -156,6 +157,10 @@ void pr_machine_done(struct pr_machine *m, bool close_files)
         m->source[id].state = NULL;
     }
     pr_devices_done(&m->devices);
+    pr_gpu_free(m->gpu, !close_files);
+    free(m->gpus);
+    m->gpu = NULL;
+    m->gpus = NULL;
 }
 
 const char *pr_machine_reason(const struct pr_machine *m, enum pr_metric_id id)

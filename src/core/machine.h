@@ -3,6 +3,7 @@
  * with what the kernel says; counters come out as growth since the first reading. */
 #pragma once
 #include "core/device.h"
+#include "core/gpu.h"
 #include "core/host.h"
 #include "core/source.h"
 
@@ -26,6 +27,9 @@ struct pr_machine {
     const char *cgroup;         /* or the cgroup itself, as the user named it; borrowed */
     int space_helper; /* the command's: socket of a process that asks ZFS, -1 for none (space.h) */
     double space_cpu; /* CPU time that it has used, seconds */
+    struct pr_gpu *gpu;          /* the thread that reads them; NULL for none */
+    struct pr_gpu_account *gpus; /* what the ticks have taken from it (tick_gpu.c) */
+    char gpu_reason[160];        /* why there is nothing */
     /* Below is machine.c's own. */
     double base[METRIC_COUNT], highest[METRIC_COUNT], sum[METRIC_COUNT];
     double previous[METRIC_COUNT]; /* the result before; NaN where it was absent */

@@ -64,6 +64,11 @@ bool pr_metric_is_derived(enum pr_metric_id id)
     return kind == KIND_RATE || kind == KIND_RATIO;
 }
 
+bool pr_metric_is_single(enum pr_metric_id id)
+{
+    return pr_metrics[id].scope & (SCOPE_JOB | SCOPE_SYSTEM);
+}
+
 const char *pr_metric_kind_name(enum pr_kind kind)
 {
     static const char *const names[] = {[KIND_GAUGE] = "gauge",
@@ -87,6 +92,7 @@ const char *pr_metric_scope_name(unsigned scope)
         {SCOPE_SYSTEM | SCOPE_DISK, "system, disk"},
         {SCOPE_SYSTEM | SCOPE_FILESYSTEM, "system, filesystem"},
         {SCOPE_SYSTEM | SCOPE_INTERFACE, "system, interface"},
+        {SCOPE_GPU, "gpu"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].scope == scope)
@@ -103,6 +109,8 @@ const char *pr_mark_name(enum pr_mark mark)
                                         [MARK_WITH_REAPED] = "with children it has waited for",
                                         [MARK_FEW_SAMPLES] = "known in few samples",
                                         [MARK_AGED] = "up to 5 s old",
-                                        [MARK_ESTIMATED] = "last reading and change of RSS"};
+                                        [MARK_ESTIMATED] = "last reading and change of RSS",
+                                        [MARK_WHOLE_DEVICE] = "of whole devices that the job uses",
+                                        [MARK_FROM_POWER] = "power over time"};
     return names[mark];
 }

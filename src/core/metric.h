@@ -25,6 +25,7 @@ enum pr_scope {
     SCOPE_DISK = 16,
     SCOPE_FILESYSTEM = 32,
     SCOPE_INTERFACE = 64,
+    SCOPE_GPU = 128,
 };
 enum pr_kind { KIND_GAUGE, KIND_COUNTER, KIND_RATE, KIND_RATIO, KIND_HIGH_WATER };
 enum pr_fold { FOLD_NONE, FOLD_SUM, FOLD_MAX };
@@ -50,6 +51,7 @@ enum pr_read {
     READ_PSI = 32768,
     READ_LOAD = 65536,
     READ_NET = 131072,
+    READ_GPU = 262144,
 };
 
 /* What is to be said about a value besides the value. */
@@ -62,6 +64,8 @@ enum pr_mark {
     MARK_FEW_SAMPLES,
     MARK_AGED,
     MARK_ESTIMATED,
+    MARK_WHOLE_DEVICE,
+    MARK_FROM_POWER,
 };
 
 struct pr_metric {
@@ -95,6 +99,8 @@ bool pr_metric_in_ledger(enum pr_metric_id id);
 bool pr_metric_ages(enum pr_metric_id id);
 /* True for what is derived from other values rather than read. */
 bool pr_metric_is_derived(enum pr_metric_id id);
+/* True for what the job or the machine has one of; the others are of each device alone. */
+bool pr_metric_is_single(enum pr_metric_id id);
 const char *pr_metric_kind_name(enum pr_kind kind);
 /* "process, job", "system, disk", ... */
 const char *pr_metric_scope_name(unsigned scope);

@@ -42,10 +42,9 @@ static bool is_shown(const struct pr_config *c, const struct pr_metric *m)
     bool asked = !c->select.count;
     for (size_t i = 0; i < c->select.count; i++)
         asked |= matches(c->select.items[i], strlen(c->select.items[i]), m->key);
-    bool off =
-        (c->no_pss && m->needs == READ_SMAPS) || (c->no_gpu && strncmp(m->key, "gpu.", 4) == 0);
+    bool off = (c->no_pss && m->needs == READ_SMAPS) || (c->no_gpu && m->needs == READ_GPU);
     /* Without a job there is only the machine to speak of. */
-    bool nobodys = c->machine && !c->processes && !(m->scope & SCOPE_SYSTEM);
+    bool nobodys = c->machine && !c->processes && !(m->scope & (SCOPE_SYSTEM | SCOPE_GPU));
     return asked && !off && !nobodys;
 }
 

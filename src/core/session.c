@@ -199,6 +199,7 @@ int pr_session_begin(struct pr_session *s)
         pr_self_absorbed_io(s->strange_io);
     s->roll.forks = s->select.reads & READ_CPUS ? -pr_machine_forks(&s->host) : NAN;
     pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup);
+    pr_tick_gpu_start(s);
     share_descriptors(s);
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return s->timer < 0 ? -errno : arm(s, s->start_boot);
@@ -309,7 +310,7 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     watch_clock(s, now);
     deliver(s);
     pr_tick_finish(s);
-    int64_t cost = pr_clock_thread_cpu() - s->own_cpu_began;
+    int64_t cost = pr_clock_thread_cpu() - s->own_cpu_began + pr_tick_gpu_next(s);
     s->own_cpu += cost;
     s->allowance = allowed - cost;
     s->machine_allowance -= cost - s->patient_cost; /* what can wait gives way to the machine */
@@ -387,6 +388,7 @@ void pr_session_end(struct pr_session *s)
     s->gone |= pr_session_over(s);
     int64_t now = pr_clock_boot(); /* what we wait for is not of the run */
     ask_helper(s, now);
+    pr_tick_gpu_finish(s);
     sample(s, now, true);
     pr_phases_finish(&s->phases, pr_session_elapsed(s, now));
     pr_tick_last(s);
@@ -437,6 +439,9 @@ void pr_session_done(struct pr_session *s)
     pr_net_close(s->net, true);
     if (s->machine.space_helper >= 0)
         close(s->machine.space_helper);
+    pr_gpu_finish(s->machine.gpu);
+    if (s->stuck) /* the writer may still come back to the names in there */
+        s->machine.gpus = NULL;
     pr_machine_done(&s->machine, true);
     pr_host_close(&s->host);
     free_memory(s);

@@ -52,7 +52,7 @@ double pr_stats_growth(const struct pr_stats *s, double *ret_seconds)
     return t->count ? t->last - t->value[oldest] : NAN;
 }
 
-static void stat_add(struct pr_stat *m, double v, double at, double dt)
+void pr_stat_add(struct pr_stat *m, double v, double at, double dt)
 {
     m->known++;
     m->last = v;
@@ -73,7 +73,7 @@ void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned
         if (isnan(value[id]))
             continue;
         s->metric[id].mark = mark[id];
-        stat_add(&s->metric[id], value[id], at, dt);
+        pr_stat_add(&s->metric[id], value[id], at, dt);
     }
 }
 

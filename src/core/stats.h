@@ -39,6 +39,8 @@ struct pr_stats {
 
 void pr_stats_init(struct pr_stats *s);
 void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot);
+/* One value of one metric, that stands for dt seconds. */
+void pr_stat_add(struct pr_stat *m, double v, double at, double dt);
 /* The same of some metrics alone: `count` values and marks, at and after so many seconds. */
 void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
                          int count, double at, double dt);

@@ -122,6 +122,7 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
     if (s->select.reads & READ_ENERGY)
         value[METRIC_ENERGY] = pr_energy_read(&s->energy, &s->host, cpu);
     take_net(s, value, last);
+    pr_tick_gpu(s, value);
     struct pr_basis basis = basis_of(s, dt);
     pr_derive(value, s->totals_before, &basis, s->now.mark);
     high_water(s, value);

@@ -23,6 +23,14 @@ void pr_tick_kills(struct pr_session *s);
 void pr_tick_members(struct pr_session *s, double dt);
 /* The same by name, for --match. */
 void pr_tick_matches(struct pr_session *s, int64_t now, double dt);
+/* GPUs: starts their thread, where there may be one; takes what it has read into the members, the
+ * statistics of devices and these values; appends the devices to s->now; says when the next tick is
+ * due, and returns the CPU time that the thread has used since; ends it. */
+void pr_tick_gpu_start(struct pr_session *s);
+void pr_tick_gpu(struct pr_session *s, double *value);
+void pr_tick_gpu_devices(struct pr_session *s);
+int64_t pr_tick_gpu_next(struct pr_session *s);
+void pr_tick_gpu_finish(struct pr_session *s);
 /* Counters become those of the sample before; settled members go into the roll. */
 void pr_tick_finish(struct pr_session *s);
 /* A member goes into the roll, now. */

@@ -76,7 +76,9 @@ void pr_tick_machine(struct pr_session *s, int64_t now)
         if (s->gone && pr_metrics[id].kind == KIND_GAUGE)
             value[id] = NAN;
     }
-    if (s->want_devices)
+    if (s->want_devices) {
         copy_devices(s);
+        pr_tick_gpu_devices(s);
+    }
     watch_oom(s);
 }

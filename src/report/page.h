@@ -40,3 +40,5 @@ void pr_page_machine(struct pr_page *p);
 void pr_page_phases(struct pr_page *p);
 /* The line of the job's cgroup, where there is anything to say. */
 void pr_page_cgroup(struct pr_page *p);
+/* The lines of GPUs (summary_gpu.c), where there are any. */
+void pr_page_gpu(struct pr_page *p);

@@ -29,6 +29,10 @@ void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_f
 void pr_summary_members(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts);
 void pr_summary_run_members(struct pr_buf *out, const struct pr_session *s,
                             const struct pr_facts *facts);
+/* Parts of it (summary_gpu.c): the devices, and what it has cost to read them. */
+struct pr_json;
+void pr_summary_devices(struct pr_json *j, const struct pr_session *s);
+void pr_summary_gpu_cost(struct pr_json *j, const struct pr_session *s);
 /* What the terminal can do. */
 struct pr_look {
     bool color;

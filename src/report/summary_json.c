@@ -162,7 +162,8 @@ static void put_absent(struct pr_json *j, const struct pr_session *s)
 {
     open(j, "absent", '[');
     for (int id = 0; id < METRIC_COUNT; id++) {
-        if (!pr_selected(&s->select, id) || pr_summary_known(s, (enum pr_metric_id)id))
+        if (!pr_selected(&s->select, id) || pr_summary_known(s, (enum pr_metric_id)id) ||
+            !pr_metric_is_single((enum pr_metric_id)id))
             continue;
         pr_json_open(j, '{');
         text(j, "metric", pr_metrics[id].key);
@@ -298,12 +299,12 @@ static void put_self(struct pr_json *j, const struct pr_session *s)
     number(j, "cpu_seconds", cpu);
     number(j, "cpu_ratio", s->stats.seconds > 0 ? cpu / s->stats.seconds : NAN);
     number(j, "rss_peak_bytes", s->inside ? NAN : pr_self_rss_peak());
+    pr_summary_gpu_cost(j, s);
     pr_json_close(j, '}');
 }
 
 static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_facts *facts)
 {
-    static const char *const later[] = {"devices"};
     integer(j, "schema", SCHEMA);
     put_run(j, s, facts);
     put_exit(j, facts);
@@ -313,11 +314,8 @@ static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_fac
     put_counts(j, s);
     put_absent(j, s);
     put_limits(j, &s->limits);
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
-        open(j, later[i], '[');
-        pr_json_close(j, ']');
-    }
     pr_summary_phases(j, s);
+    pr_summary_devices(j, s);
     put_matches(j, s);
     put_findings(j, s, facts);
     integer(j, "events_total", (int64_t)(s->events.total + s->phases.marked));

@@ -64,6 +64,7 @@ void pr_page_machine(struct pr_page *p)
         pr_page_end(p);
     if (pr_page_items(p, "network", net, COUNT(net)))
         pr_page_end(p);
+    pr_page_gpu(p);
     if (pr_page_items(p, "waiting", pressure, COUNT(pressure)))
         pr_page_end(p);
 }

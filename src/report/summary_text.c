@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* At most eight lines, the most important first; one more for names, for phases, and for a cgroup
- * that matters. */
+/* At most eight lines, the most important first; one more for names, for phases, for a cgroup that
+ * matters, and for each GPU. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -374,6 +374,7 @@ static void job_lines(struct pr_page *p)
     process_line(p);
     match_line(p);
     pr_page_cgroup(p);
+    pr_page_gpu(p);
     account_line(p);
 }
 

@@ -137,11 +137,18 @@ static void write_device(struct jsonl *l, const struct proctor_snapshot *s,
     if (!wanted)
         return;
     struct pr_json j = line_begin(l, "device", s->elapsed);
-    put_number(&j, "interval", pr_seconds(s->machine_interval));
+    put_number(&j, "interval",
+               pr_seconds(d->kind == DEVICE_GPU ? s->interval : s->machine_interval));
     pr_json_key(&j, "kind");
     pr_json_string(&j, pr_device_kind_name(d->kind));
     pr_json_key(&j, "name");
     pr_json_string(&j, d->name);
+    if (d->uuid) {
+        pr_json_key(&j, "model");
+        pr_json_string(&j, d->model);
+        pr_json_key(&j, "uuid");
+        pr_json_string(&j, d->uuid);
+    }
     pr_json_key(&j, "counted");
     pr_json_bool(&j, d->counted);
     pr_json_key(&j, "values");

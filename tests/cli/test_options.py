@@ -328,16 +328,20 @@ def test_metrics_as_json_are_exactly_the_rows(proctor):
 
 
 def test_the_keys_that_others_rely_on_are_there(proctor):
-    """Section 5 of the contract, job scope."""
+    """Section 5 of the contract, job scope and that of GPUs, which have no columns."""
     wanted = """cpu.user cpu.system cpu.time cpu.usage cpu.percent cpu.ratio mem.rss mem.pss mem.uss
         mem.vms mem.swap mem.pss.age mem.rss.peak mem.cgroup mem.cgroup.peak mem.ratio io.read
         io.write io.rchar io.wchar io.read.rate io.write.rate net.rx net.tx net.unattributed procs
         procs.started procs.exited threads fds ctx.voluntary ctx.involuntary faults.minor
         faults.major sched.delay gpu.usage gpu.mem gpu.count energy""".split()
-    catalogue = {m["key"] for m in json.loads(proctor("metrics", "--json").stdout)}
-    assert set(wanted) <= catalogue
+    devices = """gpu.util gpu.mem.util gpu.mem.used gpu.mem.total gpu.power gpu.energy gpu.temp gpu.clock.sm
+        gpu.clock.mem gpu.throttle""".split()
+    catalogue = {m["key"]: m for m in json.loads(proctor("metrics", "--json").stdout)}
+    assert set(wanted) <= set(catalogue)
+    series = {key for key, m in catalogue.items() if m["scope"] == "gpu"}
+    assert set(devices) <= series and not set(wanted) & series
     proctor.run("-q", "--csv", "a.csv", "true")
-    assert len(read_csv(proctor.work / "a.csv")[0]) == 3 + len(catalogue)
+    assert len(read_csv(proctor.work / "a.csv")[0]) == 3 + len(catalogue) - len(series)
 
 
 @pytest.mark.parametrize("command", [["metrics"], ["metrics", "--json"], ["config"]])

@@ -60,7 +60,7 @@ static const struct pr_device_state *read_disk(double bytes)
 static void test_slots(void **state)
 {
     (void)state;
-    static const char *const names[] = {"core", "disk", "filesystem", "interface"};
+    static const char *const names[] = {"core", "disk", "filesystem", "interface", "gpu"};
     for (int kind = 0; kind < DEVICE_KINDS; kind++) {
         enum pr_metric_id id;
         int slot = 0;
