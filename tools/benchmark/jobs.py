@@ -174,4 +174,4 @@ def startup(tool, base):
     if tool.reason or not tool.start(["/bin/true"], RATE, base):
         return None
     return statistics.median(once(lambda work: tool.start(["/bin/true"], min(RATE, tool.fastest), work)) -
-                             once(lambda work: ["/bin/true"]) for _ in range(5))
+                             once(lambda work: ["/bin/true"]) for _ in range(3))
