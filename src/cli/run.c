@@ -145,36 +145,43 @@ static bool is_stranger(const struct run *r, pid_t pid)
     return false;
 }
 
-/* Somebody who has ended and is not waited for yet; 0 for nobody. A zombie still has its files. */
-static pid_t next_ended(const struct run *r)
+/* Has a child ended, stopped or gone on? Who has ended is not waited for yet: a zombie still has
+ * its files. False for nobody. */
+static bool next_change(struct run *r, int options, siginfo_t *ret)
 {
-    siginfo_t info = {0};
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 || !info.si_pid)
-        return 0;
-    if (!is_stranger(r, info.si_pid))
-        pr_session_look(&r->monitor->session, info.si_pid);
-    return info.si_pid;
+    int code;
+    *ret = (siginfo_t){0};
+    do
+        code = waitid(P_ALL, 0, ret, options | WNOHANG | __WALL);
+    while (code < 0 && errno == EINTR);
+    r->childless = code < 0;
+    return code == 0 && ret->si_pid;
+}
+
+static void bury(struct run *r, pid_t pid)
+{
+    struct rusage usage;
+    int status;
+    if (!is_stranger(r, pid))
+        pr_session_look(&r->monitor->session, pid);
+    if (wait4(pid, &status, WNOHANG | __WALL, &usage) != pid)
+        return;
+    if (pid == r->spawn.pid)
+        job_changed(r, status);
+    if (!forget_stranger(r, pid))
+        account(r, pid, &usage, status);
 }
 
 static void reap(struct run *r)
 {
+    siginfo_t info;
     look_at_strangers(r);
-    for (;;) {
-        struct rusage usage;
-        int status;
-        pid_t ended = next_ended(r); /* else somebody may have stopped, or gone on */
-        pid_t pid =
-            wait4(ended ? ended : -1, &status, WNOHANG | WUNTRACED | WCONTINUED | __WALL, &usage);
-        if (pid < 0 && errno == EINTR)
-            continue;
-        r->childless = pid < 0;
-        if (pid <= 0)
-            return;
-        if (pid == r->spawn.pid)
-            job_changed(r, status);
-        if ((WIFEXITED(status) || WIFSIGNALED(status)) && !forget_stranger(r, pid))
-            account(r, pid, &usage, status);
-    }
+    while (next_change(r, WEXITED | WNOWAIT, &info))
+        bury(r, info.si_pid);
+    while (next_change(r, WSTOPPED | WCONTINUED, &info))
+        if (info.si_pid == r->spawn.pid)
+            job_changed(r,
+                        info.si_code == CLD_CONTINUED ? __W_CONTINUED : W_STOPCODE(info.si_status));
 }
 
 /* --- signals ---------------------------------------------------------------------------------- */

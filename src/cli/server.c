@@ -33,6 +33,7 @@ struct pr_client {
     int fd;
     uint64_t turn; /* when it last said something */
     size_t len;
+    bool too_long; /* the line that is coming: it is thrown away */
     char line[REQUEST_LINE];
 };
 
@@ -235,7 +236,14 @@ static bool last_as_long(struct pr_server *v, struct pr_session *s, int fd,
     return true;
 }
 
-static bool serve_line(struct pr_server *v, struct pr_session *s, int fd, const char *line,
+/* Who does not read the answers does not get them. */
+static void answer(struct pr_server *v, int fd, bool done)
+{
+    v->count++;
+    send(fd, done ? "ok\n" : "no\n", 3, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void serve_line(struct pr_server *v, struct pr_session *s, int fd, const char *line,
                        size_t len)
 {
     struct pr_request r;
@@ -245,30 +253,32 @@ static bool serve_line(struct pr_server *v, struct pr_session *s, int fd, const 
                                                     : pr_annotate(s, &r, now, 0));
     if (!parsed)
         pr_annotate_refuse(s, "the socket got a line that is no request");
-    v->count++;
-    /* Who does not read the answers does not get them. */
-    send(fd, done ? "ok\n" : "no\n", 3, MSG_DONTWAIT | MSG_NOSIGNAL);
-    return parsed;
+    answer(v, fd, done);
 }
 
-/* False where this client is done with. */
-static bool serve_lines(struct pr_server *v, struct pr_session *s, struct pr_client *c)
+/* Whatever came: to close here would kill a job that writes on, by SIGPIPE. */
+static void serve_lines(struct pr_server *v, struct pr_session *s, struct pr_client *c)
 {
     size_t done = 0;
     for (;;) {
         char *line = c->line + done, *end = memchr(line, '\n', c->len - done);
         if (!end)
             break;
-        if (!serve_line(v, s, c->fd, line, (size_t)(end - line)))
-            return false;
+        if (c->too_long) /* its end: what was before is gone, and counted */
+            answer(v, c->fd, false);
+        else
+            serve_line(v, s, c->fd, line, (size_t)(end - line));
+        c->too_long = false;
         done = (size_t)(end - c->line) + 1;
     }
     memmove(c->line, c->line + done, c->len - done);
     c->len -= done;
     if (c->len < sizeof c->line)
-        return true;
-    pr_annotate_refuse(s, "the socket got a line that is too long");
-    return false;
+        return;
+    if (!c->too_long)
+        pr_annotate_refuse(s, "the socket got a line that is too long");
+    c->too_long = true;
+    c->len = 0;
 }
 
 static bool serve_client(struct pr_server *v, struct pr_session *s, struct pr_client *c)
@@ -284,7 +294,8 @@ static bool serve_client(struct pr_server *v, struct pr_session *s, struct pr_cl
     }
     c->turn = ++v->turn;
     c->len += (size_t)n;
-    return serve_lines(v, s, c);
+    serve_lines(v, s, c);
+    return true;
 }
 
 /* --- in turn ---------------------------------------------------------------------------------- */

@@ -68,7 +68,7 @@ static void blank(struct pr_entity *e, pid_t pid, uint64_t start)
                             .ran_seen = -1,
                             .mean = mean,
                             .named = named,
-                            .end = {.status = -1, .mark = NAN}};
+                            .end = {.status = -1, .own_cpu = -1, .mark = NAN}};
     if (mean)
         memset(mean, 0, PROC_METRICS * sizeof *mean);
     if (named)

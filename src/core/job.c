@@ -44,6 +44,8 @@ void pr_session_look(struct pr_session *s, pid_t pid)
         return;
     if (s->select.reads & READ_IO)
         pr_source_read(&t, e, SOURCE_pid_io);
+    int64_t own = s->host.foreign ? -1 : pr_clock_pid_cpu(pid);
+    e->end.own_cpu = own < 0 ? -1 : pr_seconds(own);
     if (!known)
         return;
     pr_source_read(&t, e, SOURCE_pid_stat);
@@ -56,10 +58,13 @@ static void note_end(struct pr_session *s, struct pr_entity *e, const double *us
                      int status)
 {
     bool childless = e->reaped[METRIC_FAULTS_MINOR] == 0;
+    double own = usage[METRIC_CPU_TIME] - e->reaped[METRIC_CPU_TIME]; /* which comes in ticks */
     e->end.waited = true;
     e->end.status = status;
     e->end.at = pr_clock_boot();
-    e->value[METRIC_CPU_TIME] = fmax(0, usage[METRIC_CPU_TIME] - e->reaped[METRIC_CPU_TIME]);
+    e->value[METRIC_CPU_TIME] = childless             ? usage[METRIC_CPU_TIME]
+                                : e->end.own_cpu >= 0 ? e->end.own_cpu
+                                                      : fmax(0, own);
     if (!childless || !(maxrss > s->rss_floor))
         return;
     e->end.mark = fmax(e->end.mark, maxrss);

@@ -45,6 +45,10 @@ void pr_ledger_join(struct pr_ledger *l, struct pr_entity *e)
         } else {
             l->before[i] += account_of(l, e, i);
             e->previous[i] = e->value[i];
+            if (i == METRIC_CPU_TIME)
+                e->end.cpu_before = pr_value_known(e->value[i]);
+            if (i >= METRIC_IO_READ && i <= METRIC_IO_WCHAR)
+                e->end.io_brought[i - METRIC_IO_READ] = pr_value_known(e->value[i]);
         }
     }
 }

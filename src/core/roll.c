@@ -76,6 +76,7 @@ static void fold(struct pr_roll *r, const struct pr_roll_entry *e)
         return;
     c->count++;
     c->failed += pr_roll_failed(e->status);
+    c->told += e->status >= 0;
     c->cpu += pr_value_known(e->cpu);
     c->peak = fmax(c->peak, e->peak);
     for (int i = 0; i < ROLL_IO; i++)
@@ -114,6 +115,9 @@ struct pr_roll_entry pr_roll_entry_of(const struct pr_entity *e)
                                                        : ROLL_SAMPLED};
     if (entry.way == ROLL_RECORD)
         entry.cpu = fmax(entry.cpu, e->told);
+    entry.cpu -= e->end.cpu_before;
+    if (entry.cpu < 0) /* clocks of two kinds */
+        entry.cpu = 0;
     for (int i = 0; i < ROLL_IO; i++) {
         double own = e->value[METRIC_IO_READ + i] - e->end.io_brought[i];
         entry.io[i] = own < 0 ? 0 : own;

@@ -38,7 +38,8 @@ struct pr_roll_entry {
 
 struct pr_roll_command {
     char comm[ROLL_COMM];
-    unsigned long count, failed; /* failed: ended by a signal or not with 0, as far as is known */
+    unsigned long count, told,
+        failed; /* told: how they ended; failed: by a signal, or not with 0 */
     double cpu, peak, io[ROLL_IO];
 };
 

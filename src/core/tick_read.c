@@ -96,6 +96,17 @@ static bool borrows_memory(const struct pr_session *s, struct pr_entity *e)
     return !e->own_mm;
 }
 
+/* Whoever waited for it has its account now, and may not seem to have run: it is read in any case.
+ */
+static void miss(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    struct pr_entity *parent = pr_entities_find(&s->set, e->ppid);
+    pr_source_release(t->host, e);
+    pr_entities_vanish(&s->set, e);
+    if (parent)
+        parent->awaited = true;
+}
+
 /* Who it is, and its I/O just before: a child that is waited for in between must not be in the I/O
  * of its parent and still wait for a receipt. What was read of another process does not stay. */
 static int read_identity(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
@@ -108,8 +119,7 @@ static int read_identity(struct pr_session *s, const struct pr_tick *t, struct p
     if (r < 0)
         memcpy(e->value, before, sizeof before);
     if (r == -ESRCH || r == -ENOENT) {
-        pr_source_release(t->host, e);
-        pr_entities_vanish(&s->set, e);
+        miss(s, t, e);
     } else if (r < 0) { /* it may well live, and we are out of descriptors */
         give_reason(s, pr_sources[SOURCE_pid_stat], e, r);
     }
@@ -269,8 +279,7 @@ static void read_left(struct pr_session *s, const struct pr_tick *t, struct pr_e
     memcpy(e->value, value, sizeof value);
     memcpy(e->reaped, reaped, sizeof reaped);
     if (r == -ESRCH || r == -ENOENT) {
-        pr_source_release(t->host, e);
-        pr_entities_vanish(&s->set, e);
+        miss(s, t, e);
         return;
     }
     s->departed += !e->away && !pr_entity_is_dead(e); /* a zombie is in no group any more */

@@ -19,7 +19,8 @@ static bool was_killed(const struct pr_facts *facts)
 /* Who would have been the one: the largest that was ever seen. */
 static void largest(const struct pr_session *s, struct pr_buf *out)
 {
-    if (!(s->set.largest_rss > 0))
+    /* One that was larger was never seen: better nobody than the wrong one. */
+    if (!(s->set.largest_rss > 0) || s->high[METRIC_MEM_RSS_PEAK] > 2 * s->set.largest_rss)
         return;
     pr_buf_str(out, "; the largest process was ");
     pr_text_safe(out, s->set.largest.comm);

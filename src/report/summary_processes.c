@@ -66,7 +66,8 @@ static void put_commands(struct pr_json *j, const struct pr_roll *r, size_t most
         pr_json_key(j, "command");
         pr_json_string(j, c->comm);
         count(j, "processes", (double)c->count);
-        count(j, "failed", (double)c->failed);
+        count(j, "exits_known", (double)c->told);
+        count(j, "failed", c->told ? (double)c->failed : NAN);
         pr_roll_put_use(j, c->cpu, c->peak, c->io);
         pr_json_close(j, '}');
     }

@@ -93,7 +93,7 @@ static int finish(struct pr_exact *x)
 const struct pr_exact_ops pr_exact_perf = {
     .name = "perf",
     .source = "rusage of all who were waited for, or perf's task clock of the tree where that is "
-              "more: a lower bound",
+              "more",
     .method = "perf's task clock, inherited by every child: 90 % or more",
     .automatic = true,
     .probe = probe,

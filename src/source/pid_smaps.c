@@ -10,6 +10,7 @@
 #include "util/scan.h"
 
 static const struct pr_scan_row rows[] = {
+    {"Rss:", METRIC_MEM_RSS, 1024}, /* of the same moment: PSS is never more */
     {"Pss:", METRIC_MEM_PSS, 1024},           {"Private_Clean:", METRIC_MEM_USS, 1024},
     {"Private_Dirty:", METRIC_MEM_USS, 1024}, {"Private_Hugetlb:", METRIC_MEM_USS, 1024},
     {"Swap:", METRIC_MEM_SWAP, 1024},

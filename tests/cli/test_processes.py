@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 from datetime import datetime
@@ -129,6 +130,30 @@ def test_attached(proctor, jobs):
     assert all(p["source"] == "sampled" and p["ended"] and p["exit"] is None for p in found)
 
 
+@pytest.mark.parametrize("how", ["none", "taskstats", "auto"])
+def test_a_parent_has_its_own_time_alone(proctor, jobs, how):
+    """To the tick: the kernel tells what children left with it only in those."""
+    if how == "taskstats" and os.geteuid() != 0:
+        skip_visibly("exit records need CAP_NET_ADMIN")
+    done, summary = proctor.recorded("-i", "10s", "--exact", how, jobs / "family", "waited", "40", "5000")
+    used = float(done.stdout.split()[1])
+    job, = [p for p in summary["processes"]["list"] if p["source"] == "waited"]
+    assert 0.2 < used and job["values"]["cpu.time"] < 0.2 * used
+    assert summary["metrics"]["cpu.time"]["total"] == pytest.approx(used, rel=0.05, abs=0.003)
+
+
+def test_what_was_used_before_is_not_of_the_record(proctor):
+    code = BURN.format(0.6) + "\nprint('ready', flush=True)\n" + BURN.format(0.7) + "\ntime.sleep(30)"
+    job = proctor.other(["/usr/bin/python3", "-c", code], stdout=subprocess.PIPE)
+    job.stdout.readline()
+    time.sleep(0.3)
+    process = proctor.start("attach", "-q", "-i", "50ms", "--summary", proctor.summary_file, "--duration", "0.4s", job.pid)
+    assert finish(process)[0] == 0
+    one, = proctor.summary()["processes"]["list"]
+    assert one["values"]["cpu.time"] < 0.05 and proctor.summary()["accounting"]["cpu"]["before"] > 0.6
+    assert one["values"]["io.rchar"] == 0
+
+
 # --- who was never sampled -------------------------------------------------------------------------
 
 
@@ -222,4 +247,5 @@ def test_on_the_screen(proctor):
 def test_many_dead_cost_little_memory(proctor, jobs):
     _, summary = proctor.recorded("--no-record", jobs / "family", "orphans", "3000", "50")
     assert summary["processes"]["commands"][0]["processes"] > 3000
+    assert summary["processes"]["commands"][0]["exits_known"] > 3000
     assert summary["self"]["rss_peak_bytes"] < 6 << 20
