@@ -71,6 +71,21 @@ static void note_end(struct pr_session *s, struct pr_entity *e, const double *us
     e->end.mark_final = true;
 }
 
+/* Not even its end could be read. */
+static void enroll_unknown(struct pr_session *s, pid_t pid, const double *usage, int status)
+{
+    struct pr_roll_entry entry = {.pid = pid,
+                                  .ppid = s->ledger.reaper,
+                                  .ended = s->start_wall + pr_clock_boot() - s->start_boot,
+                                  .cpu = usage[METRIC_CPU_TIME],
+                                  .peak = NAN,
+                                  .status = status,
+                                  .way = ROLL_WAITED,
+                                  .comm = "(unknown)"};
+    pr_values_none(entry.io, ROLL_IO);
+    pr_roll_add(&s->roll, &entry);
+}
+
 void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, double maxrss,
                        int status)
 {
@@ -84,10 +99,10 @@ void pr_session_reaped(struct pr_session *s, pid_t pid, const double *usage, dou
     if (e) {
         pr_entities_vanish(&s->set, e);
         note_end(s, e, usage, maxrss, status);
-    } else { /* not even its end could be read */
+    } else {
         s->set.started++;
         s->set.exited++;
-        s->roll.unsampled++;
+        enroll_unknown(s, pid, usage, status);
     }
     pr_ledger_reap(&s->ledger, e, usage);
     if (passing) {

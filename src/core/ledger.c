@@ -84,14 +84,22 @@ void pr_ledger_reap(struct pr_ledger *l, struct pr_entity *e, const double *usag
     e->heir = NULL;
 }
 
-/* The nearest ancestor that still lives; NULL is us or nobody. */
+/* A zombie waits for nobody any more: it is an heir only by what it has taken over before, and its
+ * other children went to somebody above it. */
+static bool may_be_heir(const struct pr_entity *heir, const struct pr_entity *e)
+{
+    return heir->life == LIFE_ALIVE &&
+           (!pr_entity_is_dead(heir) || heir->receipts_old + heir->receipts_new >= e->claim);
+}
+
+/* The nearest ancestor that may have taken it over; NULL is us or nobody. */
 static struct pr_entity *living_heir(const struct pr_entities *set, const struct pr_entity *e)
 {
     struct pr_entity *heir = e->heir ? e->heir : pr_entities_find_any(set, e->ppid);
     /* Bounded: a pid that was used again could close a circle. */
-    for (int steps = 0; heir && heir->life != LIFE_ALIVE && steps < 1000; steps++)
+    for (int steps = 0; heir && !may_be_heir(heir, e) && steps < 1000; steps++)
         heir = heir->heir ? heir->heir : pr_entities_find_any(set, heir->ppid);
-    return heir && heir->life == LIFE_ALIVE ? heir : NULL;
+    return heir && may_be_heir(heir, e) ? heir : NULL;
 }
 
 /* A direct claim takes the receipt away; an indirect one may be a part of what is left, and if it
@@ -199,12 +207,12 @@ static int by_right(const void *a, const void *b)
 
 static void claim(const struct pr_ledger *l, const struct pr_entities *set, struct pr_entity *e)
 {
+    e->claim = pr_value_known(e->value[RECEIPT]) + e->reaped[RECEIPT];
     struct pr_entity *heir = living_heir(set, e);
     if (e->vanished_for && heir != e->heir)
         e->vanished_for = 0; /* whom it waited for is gone, too: the receipt can come later */
     e->heir = heir;
     e->direct = heir ? heir->pid == e->ppid : e->ppid == l->reaper;
-    e->claim = pr_value_known(e->value[RECEIPT]) + e->reaped[RECEIPT];
 }
 
 static void settle_vanished(struct pr_ledger *l, const struct pr_entities *set, bool last)

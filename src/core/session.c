@@ -293,9 +293,9 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     earn(s);
     int64_t allowed = s->allowance;
     s->patient_cost = 0;
-    pr_tick_read(s, now);
+    pr_tick_read(s, now, false);
     if (last || s->phases.ending) /* once more: who vanished just now shows up with its heir */
-        pr_tick_read(s, now);
+        pr_tick_read(s, now, true);
     find_place(s);
     double dt = rate_time(s);
     pr_tick_job(s, dt, last);
@@ -416,7 +416,8 @@ static void free_memory(struct pr_session *s)
     pr_snapshot_done(&s->average.out);
     pr_snapshot_done(&s->average.kept);
     pr_matches_done(&s->matches);
-    pr_roll_done(&s->roll);
+    if (!s->stuck)
+        pr_roll_done(&s->roll);
     pr_phases_done(&s->phases, !s->stuck);
     pr_oom_done(&s->oom);
     free(s->left);

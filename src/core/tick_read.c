@@ -138,11 +138,16 @@ static void blank_gauges(struct pr_entity *e)
 
 /* --- how much is read ------------------------------------------------------------------------- */
 
-/* Its parent has ended: it has another one now. */
+static bool has_ended(const struct pr_entity *e)
+{
+    return e->life != LIFE_ALIVE || pr_entity_is_dead(e);
+}
+
+/* Its parent has ended, waited for or not: it has another one now. */
 static bool is_orphaned(const struct pr_session *s, const struct pr_entity *e)
 {
     const struct pr_entity *parent = s->turns.lost ? pr_entities_find_any(&s->set, e->ppid) : NULL;
-    return parent && parent->life != LIFE_ALIVE;
+    return parent && has_ended(parent);
 }
 
 /* Since its use was read. A clock belongs to a pid: where another process has that by now it shows
@@ -247,15 +252,16 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
 {
     pr_source_read(t, e, SOURCE_pid_clock);
     enum depth depth = depth_of(s, t, e, k);
+    bool first_time = !s->turns.again || !e->looks;
     if (depth < DEPTH_USE) {
-        e->looks++;
+        e->looks += first_time;
         let_rest(s, t, e, depth);
         return;
     }
     e->idle = 0;
     if (read_identity(s, t, e) < 0)
         return;
-    e->looks++;
+    e->looks += first_time;
     e->ran_seen = e->ran;
     e->awaited = false;
     take_clock(s, e);
@@ -313,7 +319,7 @@ static void read_one(struct pr_session *s, const struct pr_tick *t, size_t k)
         read_returned(s, t, e, k);
     else if (e->life == LIFE_ALIVE)
         read_member(s, t, e, k);
-    s->turns.lost |= e->life != LIFE_ALIVE; /* parents come before their children */
+    s->turns.lost |= has_ended(e); /* parents come before their children */
 }
 
 /* Turns go round: so many at a tick that all have had one in time. */
@@ -410,11 +416,13 @@ static void reset_marks(struct pr_session *s, const struct pr_tick *t)
         reset_mark(s, t, s->set.items[k]);
 }
 
-void pr_tick_read(struct pr_session *s, int64_t now)
+void pr_tick_read(struct pr_session *s, int64_t now, bool again)
 {
     struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
     discover(s, &t);
-    give_turns(s);
+    s->turns.again = again;
+    if (!again)
+        give_turns(s);
     for (size_t k = 0; k < s->set.count; k++)
         read_one(s, &t, k);
     reset_marks(s, &t);

@@ -22,5 +22,6 @@ struct pr_turns {
     size_t share;        /* the next whose PSS is looked at */
     double page_cost;    /* ns that PSS takes for a page, 0 before anything was measured */
     unsigned long sizes; /* one in so many of those that have not run has its size read */
-    bool lost;           /* somebody is gone: who has not run may still have another parent */
+    bool again;          /* the second reading of one sample */
+    bool lost;           /* somebody has ended: who has not run may still have another parent */
 };

@@ -14,7 +14,8 @@ struct pr_unsampled pr_summary_unsampled(const struct pr_session *s, const struc
 {
     const struct pr_exact *x = s->exact;
     struct pr_unsampled u = {(double)s->roll.unsampled, NAN};
-    double sampled = (double)(s->set.started - s->roll.at_first) - u.least;
+    double sampled =
+        (double)(s->set.started - s->roll.at_first) - (u.least - (double)s->roll.recorded);
     if (x && x->ops && x->ops->records && !x->lossy)
         u.most = u.least;
     else if (facts->way < WAY_MATCH && s->roll.forks >= sampled + u.least)
@@ -100,7 +101,7 @@ void pr_summary_processes(struct pr_json *j, struct pr_session *s, const struct 
     pr_summary_sort_commands(&s->roll);
     pr_json_key(j, "processes");
     pr_json_open(j, '{');
-    count(j, "seen", (double)s->set.started);
+    count(j, "seen", (double)(s->set.started + s->roll.recorded));
     count(j, "never_sampled", u.least == u.most ? u.least : NAN);
     count(j, "never_sampled_least", u.least);
     count(j, "never_sampled_most", u.most);

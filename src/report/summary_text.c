@@ -213,7 +213,7 @@ static void process_line(struct pr_page *p)
     pr_page_label(p, "procs");
     /* Who reaps children may have had some that we never saw. */
     pr_buf_printf(p->out, "%s%lu seen", p->s->ledger.absorbed ? "at least " : "",
-                  (unsigned long)p->s->set.started);
+                  (unsigned long)(p->s->set.started + p->s->roll.recorded));
     if (most > 0)
         pr_buf_printf(p->out, ", most at once %.0f", most);
     if (threads > 0)

@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "core/source.h"
+#include "util/clock.h"
 #include "util/scan.h"
+
+#define SWAP_FRESH (5 * NS_PER_S)
 
 static const struct pr_scan_row rows[] = {
     {"VmHWM:", METRIC_MEM_RSS_PEAK, 1024},
@@ -28,12 +31,12 @@ static bool ignores_children(const char *text, size_t len)
 
 static bool parse(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
 {
-    (void)t;
     e->faults_seen = e->value[METRIC_FAULTS_MINOR] + e->value[METRIC_FAULTS_MAJOR];
     e->ignores_children |= ignores_children(text, len);
     double swap = e->value[METRIC_MEM_SWAP];
     bool good = pr_scan_keyed(text, len, rows, sizeof rows / sizeof *rows, e->value);
-    if (e->share.at) /* smaps_rollup has the better figure: it knows of swapped shared memory */
+    /* smaps_rollup has the better figure, while it is fresh: it knows of swapped shared memory. */
+    if (e->share.at && t->now - e->share.at < SWAP_FRESH)
         e->value[METRIC_MEM_SWAP] = swap;
     return good;
 }

@@ -26,7 +26,8 @@
 #define ROOM         (8 << 20) /* of the socket, bytes; the kernel doubles it */
 #define WAITING_MAX  65536     /* records whose parent is not known yet */
 #define PACKET       8192
-#define VERSION_TGID 12 /* records say of which process a thread was */
+#define STEPS_MOST   100 /* up the tree: a pid that was used again could close a circle */
+#define VERSION_TGID 12  /* records say of which process a thread was */
 
 struct record {
     pid_t process, parent;
@@ -321,6 +322,22 @@ static void note_enrolled(struct records *r, const struct pr_roll *roll)
         pr_map_set(&r->enrolled, (uint64_t)pr_roll_at(roll, r->roll_seen)->pid, 1);
 }
 
+/* Whoever waits for it has its I/O in its own: the nearest ancestor that is a member. */
+static void charge(const struct records *r, const struct pr_entities *set, const struct record *w)
+{
+    struct pr_entity *e = pr_entities_find_any(set, w->parent);
+    const struct record *up = w;
+    uint64_t at;
+    for (int steps = 0; !e && steps < STEPS_MOST; steps++) {
+        if (!pr_map_get(&r->known, (uint64_t)up->parent, &at) || at < 2)
+            return;
+        up = &r->waiting[at - 2];
+        e = pr_entities_find_any(set, up->parent);
+    }
+    for (int i = 0; e && !e->ignores_children && i < ROLL_IO; i++)
+        e->end.io_brought[i] += w->io[i];
+}
+
 static void enroll(struct pr_exact *x, const struct record *w)
 {
     struct pr_roll_entry entry = {.pid = w->process,
@@ -354,8 +371,11 @@ static void enroll_all(struct pr_exact *x, struct records *r, const struct pr_en
     for (size_t k = 0; k < r->count; k++) {
         const struct record *w = &r->waiting[k];
         if (w->age < 0 && w->leader && !pr_entities_find_any(set, w->process) &&
-            !pr_map_get(&r->enrolled, (uint64_t)w->process, &at))
-            enroll(x, w);
+            !pr_map_get(&r->enrolled, (uint64_t)w->process, &at)) {
+            charge(r, set, w);
+            if (!x->roll->folded || w->parent != getpid()) /* else it is counted, not listed */
+                enroll(x, w);
+        }
     }
     r->roll_seen = x->roll->count;
 }

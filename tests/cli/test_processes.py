@@ -142,6 +142,51 @@ def test_a_parent_has_its_own_time_alone(proctor, jobs, how):
     assert summary["metrics"]["cpu.time"]["total"] == pytest.approx(used, rel=0.05, abs=0.003)
 
 
+def test_records_have_their_own_io(proctor):
+    """Known by a record alone: the parent that waited for it has it in its own file, and not here."""
+    if os.geteuid() != 0:
+        skip_visibly("exit records need CAP_NET_ADMIN")
+    script = "for i in 1 2 3; do head -c 8000000 /dev/zero > /dev/null; done; true"
+    found = processes(proctor, "-i", "10s", "--exact", "taskstats", "sh", "-c", script)
+    assert found["seen"] == len(found["list"]) >= 4
+    assert sum(p["values"]["io.wchar"] for p in named(found, "head")) == pytest.approx(24e6, rel=0.01)
+    assert sum(p["values"]["io.wchar"] for p in found["list"]) == pytest.approx(24e6, rel=0.01)
+
+
+def test_the_child_of_a_zombie_counts_once(proctor):
+    """It went to a subreaper in the job, while its own parent has ended and nobody waits for that one."""
+    (proctor.work / "job.py").write_text("""
+import ctypes, os, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+said, say = os.pipe()
+if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
+        while time.process_time() < 0.8: pass
+        time.sleep(0.3)
+        os._exit(0)
+    os.write(say, b"%d" % child)
+    time.sleep(1.6)
+    os._exit(0)
+child = int(os.read(said, 20))
+while True:
+    try:
+        os.waitpid(child, 0)
+        break
+    except ChildProcessError:
+        time.sleep(0.02)
+time.sleep(0.5)
+""")
+    for how in ("none", "auto"):
+        _, summary = proctor.recorded("-i", "100ms", "--exact", how, "/usr/bin/python3", "job.py")
+        assert 0.8 <= summary["metrics"]["cpu.time"]["total"] < 1.2, how
+
+
+def test_a_process_is_in_no_more_samples_than_there_are(proctor):
+    _, summary = proctor.recorded("-i", "100ms", "--processes", "sleep", "0.5")
+    assert [p["samples"] for p in summary["processes"]["list"]] == [summary["samples"]["taken"] - 1]
+
+
 def test_what_was_used_before_is_not_of_the_record(proctor):
     code = BURN.format(0.6) + "\nprint('ready', flush=True)\n" + BURN.format(0.7) + "\ntime.sleep(30)"
     job = proctor.other(["/usr/bin/python3", "-c", code], stdout=subprocess.PIPE)

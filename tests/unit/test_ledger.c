@@ -639,6 +639,42 @@ static void test_pid_reuse(void **state)
 }
 
 /* A pid that was used again can make a circle of parents: looking for an heir must end. */
+/* Its parent has ended, and nobody has waited for that one: the child went to whoever is above, who
+ * waited for it before we have seen it there. */
+static void test_the_child_of_a_zombie(void **state)
+{
+    (void)state;
+    struct pr_entity *root = born(10, 1, (struct usage){1, 100, 0, 0, 0});
+    struct pr_entity *parent = born(11, 10, (struct usage){1, 50, 0, 0, 0});
+    struct pr_entity *child = born(12, 11, (struct usage){5, 70, 0, 0, 0});
+    settle();
+    assert_exactly(l.total[METRIC_CPU_TIME], 7);
+    parent->state = 'Z';
+    gone(child);
+    look(root, (struct usage){1, 100, 0, 5, 70});
+    for (int i = 0; i < 3; i++)
+        settle();
+    assert_exactly(l.total[METRIC_CPU_TIME], 7);
+    assert_int_equal(l.unabsorbed, 0);
+}
+
+/* It had waited for its child before it ended. */
+static void test_a_zombie_that_had_taken_over(void **state)
+{
+    (void)state;
+    born(10, 1, (struct usage){1, 100, 0, 0, 0});
+    struct pr_entity *parent = born(11, 10, (struct usage){1, 50, 0, 0, 0});
+    struct pr_entity *child = born(12, 11, (struct usage){5, 70, 0, 0, 0});
+    settle();
+    gone(child);
+    look(parent, (struct usage){1, 50, 0, 5, 70});
+    parent->state = 'Z';
+    settle();
+    settle();
+    assert_exactly(l.total[METRIC_CPU_TIME], 7);
+    assert_int_equal(l.unabsorbed, 0);
+}
+
 static void test_a_circle_of_parents_ends(void **state)
 {
     (void)state;
@@ -694,6 +730,8 @@ int main(void)
         TEST(test_born_inside_counts_from_birth),
         TEST(test_pid_reuse),
         TEST(test_a_circle_of_parents_ends),
+        TEST(test_the_child_of_a_zombie),
+        TEST(test_a_zombie_that_had_taken_over),
     };
     return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
 }
