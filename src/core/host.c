@@ -60,6 +60,7 @@ int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err)
     h->ticks_per_second = sysconf(_SC_CLK_TCK);
     h->boot_wall = pr_clock_wall() - pr_clock_boot();
     h->hold_limit = hold_limit();
+    h->mounts = calloc(1, sizeof *h->mounts);
     return 0;
 }
 
@@ -70,6 +71,10 @@ void pr_host_close(struct pr_host *h)
     if (h->proc >= 0)
         close(h->proc);
     h->root = h->proc = -1;
+    if (h->mounts)
+        free(h->mounts->text);
+    free(h->mounts);
+    h->mounts = NULL;
 }
 
 /* The line of our own mountinfo that is about this file system has hidepid among its options. */

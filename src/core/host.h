@@ -2,6 +2,7 @@
 /* The machine as seen under a root: where /proc and /sys are and what may be done with them. */
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -9,6 +10,13 @@
 
 /* Kernel memory for a held file is about 5 KB: this many are at most 30 MB. */
 #define HOST_HOLD_MOST 6000
+
+/* A file that several ask for at the same time (mountinfo.c). */
+struct pr_kept {
+    char *text;
+    size_t len;
+    int64_t at; /* boot time, 0 for never */
+};
 
 struct pr_host {
     int root;     /* descriptor of the root directory */
@@ -20,6 +28,7 @@ struct pr_host {
     bool fd_size; /* st_size of /proc/PID/fd counts descriptors (Linux 6.2) */
     long page_size, ticks_per_second;
     int64_t boot_wall;       /* wall time of the boot, ns */
+    struct pr_kept *mounts;  /* NULL where memory is out */
     int holding, hold_limit; /* held descriptors, and how many there may be */
     bool refused, crowded;   /* somebody would have held one more; the same at the tick before */
 };
