@@ -31,9 +31,9 @@ def test_starting_costs_little(proctor):
     """At most 3 ms of CPU more than the job alone."""
     words = proctor.arguments("run", "-q", "--no-record", "--", "true")
     pairs = [(cpu_of(["true"]), cpu_of(words, **proctor.options({}))) for _ in range(21)]
-    extra = statistics.median(ours - alone for alone, ours in pairs)
+    extra = min(ours for _, ours in pairs) - min(alone for alone, _ in pairs)  # the least that others disturbed
     # On a machine that others use everything takes longer, this as much as the other.
-    slow = max(1, statistics.median(alone for alone, _ in pairs) / TRUE_COSTS)
+    slow = max(1, min(alone for alone, _ in pairs) / TRUE_COSTS)
     assert extra <= 0.003 * slow * (20 if SANITIZED else 1), f"{extra * 1e3:.2f} ms, {slow:.1f} times as slow"
 
 

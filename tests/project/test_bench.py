@@ -33,9 +33,9 @@ def programs(tmp_path_factory):
     return run.compile_programs(tmp_path_factory.mktemp("programs"))
 
 
-def costs(tmp_path, programs, activity, hz, tools, repetitions):
+def costs(tmp_path, programs, activity, hz, tools, repetitions, processes=PROCESSES):
     """{tool: us per process-sample of each repetition, "others": how many other processes there were}."""
-    found, others = run.measure_case(run.Case(PROCESSES, activity, hz), tools, repetitions, tmp_path, programs)
+    found, others = run.measure_case(run.Case(processes, activity, hz), tools, repetitions, tmp_path, programs)
     for name, result in found.items():
         assert len(result.get("each", [])) >= repetitions - 1, (name, result)
     return {**{name: result["each"] for name, result in found.items()}, "others": others}
@@ -67,24 +67,21 @@ def all_active(programs, tmp_path_factory):
     def measured(build):
         if not found:
             psutil = sys.executable if importlib.util.find_spec("psutil") else None
-            tools = [ours(build), peers.Floor(programs["floor"]), peers.Psutil(need(psutil, "python3-psutil")),
-                     peers.Top(need(shutil.which("top"), "procps"))]
+            tools = [ours(build), peers.Floor(programs["floor"]), peers.Psutil(need(psutil, "python3-psutil"))]
             found.update(costs(tmp_path_factory.mktemp("active"), programs, "all", 10, tools, 3))
         return found
     return measured
 
 
-@pytest.mark.parametrize("other, limit", [("floor", LIMITS["active"]), ("psutil", LIMITS["peer"]),
-                                          ("top", LIMITS["peer"])])
+@pytest.mark.parametrize("other, limit", [("floor", LIMITS["active"]), ("psutil", LIMITS["peer"])])
 def test_a_sample_of_active_processes(build, all_active, other, limit):
     found = all_active(build)
-    if other == "top" and max(found["others"]) > PROCESSES:
-        cannot(f"top lists the machine, and there were {max(found['others']):,} other processes: it would be too dear")
     assert ratio(found, other) <= limit, (ratio(found, other), found)
 
 
 def test_a_sample_costs_a_third_of_pidstat(build, programs, tmp_path):
-    """Which can only be asked once a second."""
+    """The cheapest of those that do the same work: CPU time, memory and bytes of each process (top has no bytes). It can
+    only be asked once a second: of more processes, so that the machine, which it does not read, is a small part."""
     tools = [ours(build), peers.Pidstat(need(shutil.which("pidstat"), "sysstat"))]
-    found = costs(tmp_path, programs, "all", 1, tools, 2)
+    found = costs(tmp_path, programs, "all", 1, tools, 3, 500)
     assert ratio(found, "pidstat") <= LIMITS["peer"], (ratio(found, "pidstat"), found)

@@ -17,6 +17,7 @@ class Tool:
     exact = False  # whether it says itself what its samples cost
     python = False
     peer = True
+    same = True  # whether it has CPU time, memory and bytes of each process: the same work
     sign = None  # what tells it to end, where it does not by itself
     streams = None  # the file to which it writes each sample at once
     early = None  # what tells it to end before its time
@@ -106,6 +107,7 @@ class ResourceTracker(Loop):
 
 
 class Psrecord(Tool):
+    same = False
     name, what, python = "psrecord", "`--include-children --include-io`", True
 
     def call(self, target, hz):
@@ -134,6 +136,7 @@ def psrecord_said(rows):
 
 
 class Conduct(Tool):
+    same = False
     name, what = "con-duct", "`con-duct run`, which calls ps for each sample"
     python = starts = True
 
@@ -185,6 +188,7 @@ def rust_records(text):
 
 
 class Mprof(Tool):
+    same = False
     name, what, python, sign = "mprof", "memory alone: `--include-children`", True, signal.SIGINT
 
     def call(self, hz, *rest):
@@ -243,6 +247,7 @@ def pidstat_samples(text, job=None):
 
 
 class Top(Tool):
+    same = False
     name, what = "top", "`-b`; with the pids up to 20, else of the machine: rows of the job count"
     early = signal.SIGINT
 
@@ -293,6 +298,7 @@ def top_said(samples):
 
 
 class Time(Tool):
+    same = False
     name, what, starts = "GNU time", "no samples: what the kernel tells it at the end", True
 
     def unable(self, case):

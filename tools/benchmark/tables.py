@@ -149,8 +149,9 @@ def worst(values):
     return max(values, key=lambda v: v[0]) if values else None
 
 
-def peers_of(results, python=False):
-    return [name for name, tool in results.tools.items() if tool["peer"] and (tool["python"] or not python)]
+def peers_of(results, what=None):
+    """All that are no part of us; of one kind alone: "python", or "same" for those that do the same work."""
+    return [name for name, tool in results.tools.items() if tool["peer"] and (what is None or tool.get(what, True))]
 
 
 def floor_ratio(results, activity, least=100):
@@ -158,12 +159,12 @@ def floor_ratio(results, activity, least=100):
                   if case.activity == activity and case.processes >= least])
 
 
-def peer_ratio(results, key, peers, activities):
+def peer_ratio(results, key, peers, activities, least=1):
     """Ours over the cheapest peer that was looked at at the same rate, where that is worst."""
     found = []
     for case in results.all_cases():
         ours = results.of(case, "proctor")
-        if case.activity not in activities or key not in ours:
+        if case.activity not in activities or key not in ours or case.processes < least:
             continue
         for peer in peers:
             other = results.of(case, peer)
@@ -185,14 +186,16 @@ def goal_rows(results):
         value = found[0]
         shown = f"{number(1 / value)} times under {found[2]}" if invert else f"{number(value)} times"
         return [text, f"{shown} ({where(found[1])})", "yes" if value <= limit else "**no**"]
-    peers, python = peers_of(results), peers_of(results, True)
+    peers, python, same = peers_of(results), peers_of(results, "python"), peers_of(results, "same")
     everywhere = ("idle", "5 %", "all")
     active, idle = floor_ratio(results, "all"), floor_ratio(results, "idle")
     rows = [
         ratio("required: at most 1.6 times the floor, all active, N >= 100", active, LIMITS["active"]),
         ratio("required: at most 0.6 times the floor, all idle, N >= 100", idle, LIMITS["idle"]),
-        ratio("required: at most a third of the cheapest peer", peer_ratio(results, "us", peers, everywhere),
-              LIMITS["peer"], True),
+        ratio("required: at most a third of the cheapest peer on the same work (CPU time, memory and bytes of each "
+              "process), N >= 100", peer_ratio(results, "us", same, everywhere, 100), LIMITS["peer"], True),
+        ratio("besides: the same of all peers, whatever they read, and of any N",
+              peer_ratio(results, "us", peers, everywhere), LIMITS["peer"], True),
         ratio("stretch: 1.25 times the floor, all active, N >= 100", active, 1.25),
         ratio("stretch: 10 times under every peer at 5 % active", peer_ratio(results, "us", peers, ("5 %",)), 0.1,
               True),
