@@ -7,7 +7,6 @@
 
 #define PHASES_SHOWN 4
 #define NAME_SHOWN   20 /* bytes */
-#define ENDS         2  /* samples at its beginning and its end */
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
@@ -83,7 +82,7 @@ static void one_phase(struct pr_page *p, const struct pr_phase *phase)
         pr_buf_str(p->out, ", CPU ");
         pr_page_human(p, cpu, UNIT_SECONDS);
     }
-    if (!isnan(memory) && v[METRIC_MEM_RSS].known > ENDS) /* its ends alone are no peak */
+    if (!isnan(memory) && pr_phase_saw(phase, pss ? METRIC_MEM_PSS : METRIC_MEM_RSS))
         pr_page_bytes(p, ", peak ", memory, pss ? " PSS" : " RSS");
     pr_buf_done(&name);
 }

@@ -144,6 +144,19 @@ def test_a_peak_is_that_of_its_phase(proctor):
     assert "mem.rss.peak" not in found["small"]["metrics"], "a mark of before is not of this phase"
 
 
+def test_a_peak_of_its_two_ends_alone_is_marked(proctor):
+    """What was held between them is in no sample."""
+    code = "x = bytearray(50 << 20); del x"
+    _, fine = shell(proctor, "proctor phase seen -- sleep 0.5", "-i", "100ms")
+    _, coarse = shell(proctor, f"proctor phase unseen -- {sys.executable} -c '{code}'", "-i", "10s")
+    few = "known in few samples"
+    unseen, seen = phases(coarse)["unseen"]["metrics"], phases(fine)["seen"]["metrics"]
+    assert unseen["mem.rss"]["peak"] < 50 << 20, "it has been seen"
+    assert unseen["mem.rss"]["mark"] == unseen["mem.vms"]["mark"] == unseen["mem.ratio"]["mark"] == few
+    assert "mark" not in seen["mem.rss"] and "mark" not in unseen["cpu.time"]
+    assert all(v.get("mark") != few for k, v in unseen.items() if not k.startswith("mem.") or k.endswith(".peak"))
+
+
 def test_a_command_of_some_milliseconds_is_all_in_its_phase(proctor):
     """It ends while its end is being looked at: between two processes' files it is in neither."""
     _, summary = shell(proctor, "i=0; while [ $i -lt 20 ]; do i=$((i+1)); "
@@ -209,7 +222,10 @@ def test_one_line_on_the_screen(proctor):
     (line,) = [line for line in done.stderr.splitlines() if line.split()[0] == "phases"]
     assert "%s\u00e9 and a name that... 1" in line
     assert line.count(";") == 4 and "(7 in all)" in line and "p6 " in line and "p1 " not in line
-    assert "CPU" in line and "peak" in line and len(line) < 300
+    assert "CPU" in line and "peak" not in line and len(line) < 300, "two ends have no peak"
+    done = proctor.run("-i", "20ms", "sh", "-c", "proctor phase long -- sleep 0.3")
+    (line,) = [line for line in done.stderr.splitlines() if line.split()[0] == "phases"]
+    assert "peak" in line
     assert "phases" not in proctor.run("true").stderr
 
 
