@@ -356,9 +356,10 @@ def test_failing_to_make_it_is_an_event_and_nothing_else(proctor):
 
 
 def test_where_few_files_may_be_open_samples_come_first(proctor):
-    done, summary = proctor.recorded("sh", "-c", "env", preexec_fn=lambda: resource.setrlimit(
-        resource.RLIMIT_NOFILE, (32, 32)))
+    few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))}
+    done, summary = proctor.recorded("sh", "-c", "env", **few)
     assert done.returncode == 0 and "PROCTOR_SOCKET" not in done.stdout
+    assert "socket" not in proctor.run("true", **few).stderr and "no socket" in proctor.run("-v", "true", **few).stderr
     assert [e["type"] for e in summary["events"]] == ["socket"] and summary["metrics"]["cpu.time"]["total"] > 0
 
 
