@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* systemd-run --scope registers its own process and then becomes the command: terminal, pid, parent
  * and descriptors stay. It is tried out with `true` first: where the user's systemd does not answer
- * the job must not be lost in it. */
+ * the job must not be lost in it, nor wait for long. */
 #include "cli/scope.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/exact.h"
+#include "util/clock.h"
 
 #define INSIDE "_PROCTOR_SCOPE" /* says that we are in it; taken away before the job is started */
 
 static const char *const words[] = {"systemd-run", "--user",       "--scope", "--quiet",
                                     "-p",          "Delegate=yes", "--"};
 #define WORDS (sizeof words / sizeof *words)
+
+#define PATIENCE_NS (2 * NS_PER_S)    /* for an answer; one takes some hundredths of a second */
+#define STEP_NS     (NS_PER_S / 1000) /* between two looks */
 
 extern char **environ;
 
@@ -36,13 +42,28 @@ static char **command_of(char *const *rest)
     return all;
 }
 
+/* Has it ended well, and in time? It is gone then in any case. */
+static bool ends_well(pid_t pid)
+{
+    const struct timespec step = {.tv_nsec = STEP_NS};
+    int status = -1;
+    pid_t ended;
+    for (int64_t until = pr_clock_boot() + PATIENCE_NS;
+         (ended = waitpid(pid, &status, WNOHANG)) == 0 && pr_clock_boot() < until;)
+        nanosleep(&step, NULL);
+    if (ended == 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+    }
+    return ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 /* Says nothing, whatever comes of it. */
 static bool answers(void)
 {
     static char *const nothing[] = {"true", NULL};
     posix_spawn_file_actions_t quiet;
     pid_t pid;
-    int status = -1;
     char **all = command_of(nothing);
     posix_spawn_file_actions_init(&quiet);
     for (int fd = 0; fd < 3; fd++)
@@ -50,8 +71,7 @@ static bool answers(void)
     bool started = all && posix_spawnp(&pid, all[0], &quiet, NULL, all, environ) == 0;
     posix_spawn_file_actions_destroy(&quiet);
     free(all);
-    return started && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-           WEXITSTATUS(status) == 0;
+    return started && ends_well(pid);
 }
 
 static bool is_refused(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whoever connects is a stranger: another user is turned away, a line that is not understood or too
- * long ends the connection, and who has been silent for longest makes room for who comes. */
+ * long is answered "no", and who has been silent for longest makes room for who comes. */
 #include "cli/server.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ struct pr_client {
     char line[REQUEST_LINE];
 };
 
-enum who { WHO_LISTENER, WHO_CLIENT, WHO_PROCESS };
+enum who { WHO_TALK, WHO_PAUSE, WHO_PROCESS, WHO_LISTENER, WHO_CLIENT };
 
 /* --- the socket ------------------------------------------------------------------------------- */
 
@@ -89,10 +89,10 @@ static int fd_of(const struct epoll_event *event)
     return (int)(event->data.u64 & 0xffffffff);
 }
 
-static int watch(struct pr_server *v, int fd, enum who who)
+static int watch(int epoll, int fd, enum who who)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)who << 32 | (unsigned)fd};
-    return epoll_ctl(v->events, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
 static int open_all(struct pr_server *v, const char *run_id)
@@ -101,11 +101,14 @@ static int open_all(struct pr_server *v, const char *run_id)
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < FILES_LEAST)
         return -EMFILE; /* samples need them more */
     v->events = epoll_create1(EPOLL_CLOEXEC);
+    v->talk = epoll_create1(EPOLL_CLOEXEC);
     v->pause = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (v->events < 0 || v->pause < 0)
+    if (v->events < 0 || v->talk < 0 || v->pause < 0)
         return -errno;
     int r = listen_on(v, run_id);
-    return r < 0 ? r : watch(v, v->listener, WHO_LISTENER);
+    r = r < 0 ? r : watch(v->talk, v->listener, WHO_LISTENER);
+    r = r < 0 ? r : watch(v->events, v->talk, WHO_TALK);
+    return r < 0 ? r : watch(v->events, v->pause, WHO_PAUSE);
 }
 
 void pr_server_open(struct pr_server *v, const char *run_id)
@@ -144,6 +147,7 @@ void pr_server_close(struct pr_server *v)
         drop(v, i);
     close_fd(&v->listener);
     close_fd(&v->events);
+    close_fd(&v->talk);
     close_fd(&v->pause);
 }
 
@@ -160,12 +164,19 @@ void pr_server_excuse(const struct pr_server *v, struct pr_session *s)
 
 int pr_server_fd(const struct pr_server *v)
 {
-    return v->paused ? v->pause : v->events;
+    return v->events;
 }
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
-static size_t place_for(struct pr_server *v)
+/* Has it hung up, with nothing left to say? */
+static bool is_gone(const struct pr_client *c)
+{
+    char next;
+    return !c->len && recv(c->fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static size_t place_for(struct pr_server *v, struct pr_session *s)
 {
     size_t quietest = 0;
     for (size_t i = 0; i < SERVER_CLIENTS; i++) {
@@ -174,6 +185,9 @@ static size_t place_for(struct pr_server *v)
         if (v->clients[i]->turn < v->clients[quietest]->turn)
             quietest = i;
     }
+    if (!is_gone(v->clients[quietest]))
+        pr_annotate_refuse(s, "too many are connected to the socket: who was silent for longest "
+                              "has been sent away");
     drop(v, quietest);
     return quietest;
 }
@@ -196,7 +210,7 @@ static void welcome(struct pr_server *v, struct pr_session *s)
         return;
     }
     struct pr_client *c = is_allowed(fd) ? calloc(1, sizeof *c) : NULL;
-    if (!c || watch(v, fd, WHO_CLIENT) < 0) {
+    if (!c || watch(v->talk, fd, WHO_CLIENT) < 0) {
         if (!c)
             pr_annotate_refuse(s, "somebody else has connected to the socket of this run");
         close(fd);
@@ -205,7 +219,7 @@ static void welcome(struct pr_server *v, struct pr_session *s)
     }
     c->fd = fd;
     c->turn = ++v->turn;
-    v->clients[place_for(v)] = c;
+    v->clients[place_for(v, s)] = c;
 }
 
 /* A descriptor of who asks, readable when that process has ended; -errno. */
@@ -228,7 +242,7 @@ static bool last_as_long(struct pr_server *v, struct pr_session *s, int fd,
         pr_annotate_refuse(s, "a phase is to last as long as a process that cannot be watched");
         return false;
     }
-    if (watch(v, process, WHO_PROCESS) < 0 || !pr_annotate(s, r, now, process)) {
+    if (watch(v->events, process, WHO_PROCESS) < 0 || !pr_annotate(s, r, now, process)) {
         close(process);
         return false;
     }
@@ -288,7 +302,7 @@ static bool serve_client(struct pr_server *v, struct pr_session *s, struct pr_cl
     if (n < 0)
         return errno == EAGAIN || errno == EINTR;
     if (n == 0) {
-        if (c->len)
+        if (c->len && !c->too_long) /* that one is counted */
             pr_annotate_refuse(s, "the socket got half a line");
         return false;
     }
@@ -310,11 +324,24 @@ static void serve_one(struct pr_server *v, struct pr_session *s, enum who who, i
                 drop(v, i);
             return;
         }
-    if (who == WHO_PROCESS) {
-        pr_annotate_gone(s, fd, pr_clock_boot());
-        close(fd);
+}
+
+/* The ends of phases that last as long as a process. No pause holds them up: there are few, and
+ * each moment that passes would be in the phase. False where nobody has ended. */
+static bool end_processes(struct pr_server *v, struct pr_session *s)
+{
+    struct epoll_event events[PHASES_OPEN + 2];
+    bool any = false;
+    int n = epoll_wait(v->events, events, (int)(sizeof events / sizeof *events), 0);
+    for (int i = 0; i < n; i++) {
+        if (who_is(&events[i]) != WHO_PROCESS)
+            continue;
+        pr_annotate_gone(s, fd_of(&events[i]), pr_clock_boot());
+        close(fd_of(&events[i]));
         v->watched--;
+        any = true;
     }
+    return any;
 }
 
 static void count_from(struct pr_server *v, int64_t now)
@@ -323,11 +350,14 @@ static void count_from(struct pr_server *v, int64_t now)
     v->count = 0;
 }
 
-static void rest(struct pr_server *v)
+/* Nobody is listened to until then; 0 for now, which disarms the timer. */
+static void listen_at(struct pr_server *v, int64_t until)
 {
-    int64_t until = v->window + WINDOW;
     struct itimerspec when = {.it_value = {until / NS_PER_S, until % NS_PER_S}};
-    v->paused = timerfd_settime(v->pause, TFD_TIMER_ABSTIME, &when, NULL) == 0;
+    v->paused = timerfd_settime(v->pause, TFD_TIMER_ABSTIME, &when, NULL) == 0 && until;
+    struct epoll_event talk = {.events = v->paused ? 0 : EPOLLIN,
+                               .data.u64 = (uint64_t)WHO_TALK << 32 | (unsigned)v->talk};
+    epoll_ctl(v->events, EPOLL_CTL_MOD, v->talk, &talk);
 }
 
 /* One round: processes that have ended first, for they did before anything that is said now; then
@@ -335,18 +365,15 @@ static void rest(struct pr_server *v)
  * round: the kernel lists them in one order. False where nobody had anything. */
 static bool serve_round(struct pr_server *v, struct pr_session *s, int64_t until)
 {
-    struct epoll_event events[SERVER_CLIENTS + PHASES_OPEN + 1];
-    int n = epoll_wait(v->events, events, (int)(sizeof events / sizeof *events), 0);
-    for (int i = 0; i < n; i++)
-        if (who_is(&events[i]) == WHO_PROCESS)
-            serve_one(v, s, WHO_PROCESS, fd_of(&events[i]));
+    struct epoll_event events[SERVER_CLIENTS + 1];
+    bool any = end_processes(v, s);
+    int n = epoll_wait(v->talk, events, (int)(sizeof events / sizeof *events), 0);
     uint64_t first = v->first;
     for (int k = 0; k < n && (!k || pr_clock_boot() < until); k++, v->first++) {
         const struct epoll_event *event = &events[(first + (uint64_t)k) % (uint64_t)n];
-        if (who_is(event) != WHO_PROCESS)
-            serve_one(v, s, who_is(event), fd_of(event));
+        serve_one(v, s, who_is(event), fd_of(event));
     }
-    return n > 0;
+    return any || n > 0;
 }
 
 void pr_server_serve(struct pr_server *v, struct pr_session *s)
@@ -355,12 +382,17 @@ void pr_server_serve(struct pr_server *v, struct pr_session *s)
     unsigned long before = s->phases.marked + s->phases.ended;
     if (v->events < 0)
         return;
-    v->paused = false;
-    if (now - v->window >= WINDOW)
+    bool go_on = now - v->window >= WINDOW;
+    if (go_on)
         count_from(v, now);
-    serve_round(v, s, now + TURN_NS);
-    if (v->count >= WINDOW_MOST)
-        rest(v);
+    if (go_on && v->paused)
+        listen_at(v, 0);
+    if (v->paused)
+        end_processes(v, s);
+    else
+        serve_round(v, s, now + TURN_NS);
+    if (!v->paused && v->count >= WINDOW_MOST)
+        listen_at(v, v->window + WINDOW);
     if (s->queue && s->phases.marked + s->phases.ended != before)
         pr_queue_nudge(s->queue);
 }

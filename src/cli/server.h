@@ -12,24 +12,27 @@
 struct pr_server {
     char path[sizeof((struct sockaddr_un *)0)->sun_path]; /* "" where there is none */
     char why[160];                                        /* then: why not */
-    int listener, events, pause; /* events: readable when there is something to serve */
-    bool paused;                 /* enough for now; pause becomes readable when it goes on */
-    int64_t window;              /* boot time at which counting began */
-    unsigned count, watched;     /* requests since then; processes that phases end with */
-    uint64_t turn, first; /* how often somebody has spoken; who is served first, counting on */
+    int listener;
+    int events;     /* readable when there is something to do: who has ended, and these two */
+    int talk;       /* who connects and what they say; not looked at while paused */
+    int pause;      /* a timer: it goes on */
+    bool paused;    /* enough for now */
+    int64_t window; /* boot time at which counting began */
+    unsigned count, watched; /* requests since then; processes that phases end with */
+    uint64_t turn, first;    /* how often somebody has spoken; who is served first, counting on */
     struct pr_client *clients[SERVER_CLIENTS];
 };
 
 #define PR_SERVER_NONE                                                                             \
     {                                                                                              \
-        .listener = -1, .events = -1, .pause = -1                                                  \
+        .listener = -1, .events = -1, .talk = -1, .pause = -1                                      \
     }
 
 /* Makes the socket. Without one, everything else does nothing. */
 void pr_server_open(struct pr_server *v, const char *run_id);
 /* Nobody can connect any more, and the name is gone. */
 void pr_server_close(struct pr_server *v);
-/* What to wait for, -1 for nothing; it changes from time to time. */
+/* What to wait for, -1 for nothing. */
 int pr_server_fd(const struct pr_server *v);
 /* It is readable. */
 void pr_server_serve(struct pr_server *v, struct pr_session *s);

@@ -11,6 +11,7 @@
 #include "util/scan.h"
 
 #define OTHERS "(others)"
+#define ENDS   2 /* samples at its beginning and its end */
 
 struct pr_phase_open {
     struct pr_phase phase;
@@ -320,6 +321,17 @@ void pr_phases_mark(struct pr_phases *p, const char *name, const char *data, dou
 
 /* --- results ---------------------------------------------------------------------------------- */
 
+bool pr_phase_saw(const struct pr_phase *phase, enum pr_metric_id id)
+{
+    return phase->stat[id].known > ENDS * phase->instances;
+}
+
+/* What the job holds at a moment: a kernel's own mark of the highest misses nothing. */
+static bool is_memory(int id)
+{
+    return strncmp(pr_metrics[id].key, "mem.", 4) == 0 && pr_metrics[id].kind != KIND_HIGH_WATER;
+}
+
 void pr_phase_stats(const struct pr_phases *p, const struct pr_phase *phase, struct pr_stats *ret)
 {
     pr_stats_init(ret);
@@ -349,7 +361,10 @@ void pr_phase_put(struct pr_json *j, const struct pr_phases *p, const struct pr_
     pr_json_key(j, "metrics");
     pr_json_open(j, '{');
     for (int id = 0; id < p->metrics; id++)
-        if (pr_selected(p->select, id) && stats.metric[id].known)
+        if (pr_selected(p->select, id) && stats.metric[id].known) {
+            if (is_memory(id) && !pr_phase_saw(phase, (enum pr_metric_id)id))
+                stats.metric[id].mark = MARK_FEW_SAMPLES;
             pr_stats_put(j, &stats, (enum pr_metric_id)id, NAN);
+        }
     pr_json_close(j, '}');
 }

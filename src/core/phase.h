@@ -29,6 +29,10 @@ struct pr_phase {
     struct pr_stat *stat; /* a row for each metric, see pr_phases.metrics */
 };
 
+/* Was this metric known in more samples than those at both ends? Else its peak is that of a moment
+ * at which nothing was done yet, or no longer. */
+bool pr_phase_saw(const struct pr_phase *phase, enum pr_metric_id id);
+
 struct pr_phase_open;
 
 struct pr_mark_kept {

@@ -9,9 +9,7 @@
 /* 1 done, 0 refused, or -errno. Without a thread that samples, the caller does it itself. */
 static int do_it(struct proctor_monitor *m, const struct pr_request *r, struct proctor_error *err)
 {
-    int answer = pr_handover_ask(&m->handover, r, m->wake);
-    if (answer == -EDEADLK)
-        return pr_error(err, EDEADLK, "a callback cannot call into its monitor");
+    int answer = pr_handover_ask(&m->handover, r);
     if (answer >= 0)
         return answer;
     if (m->started || m->stopped)
@@ -29,7 +27,7 @@ static int annotate(struct proctor_monitor *m, enum pr_request_verb verb, const 
                     const char *data, struct proctor_error *err)
 {
     struct pr_request r;
-    int code = pr_monitor_check_owner(m, err);
+    int code = pr_monitor_check_caller(m, err);
     if (code < 0)
         return code;
     if (!pr_request_make(&r, verb, name, NULL))

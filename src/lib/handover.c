@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "core/annotate.h"
 #include "util/clock.h"
@@ -17,31 +18,44 @@ struct pr_asked {
 
 void pr_handover_init(struct pr_handover *h)
 {
-    *h = (struct pr_handover){0};
+    *h = (struct pr_handover){.wake = -1};
     pthread_mutex_init(&h->lock, NULL);
     pthread_cond_init(&h->answered, NULL);
     h->end = &h->first;
+}
+
+void pr_handover_unopen(struct pr_handover *h)
+{
+    if (h->wake >= 0)
+        close(h->wake);
+    h->wake = -1;
 }
 
 void pr_handover_done(struct pr_handover *h)
 {
     pthread_mutex_destroy(&h->lock);
     pthread_cond_destroy(&h->answered);
+    pr_handover_unopen(h);
 }
 
-void pr_handover_serving(struct pr_handover *h)
+int pr_handover_open(struct pr_handover *h)
 {
+    int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake < 0)
+        return -errno;
     pthread_mutex_lock(&h->lock);
-    h->server = pthread_self();
+    h->wake = wake;
+    h->open = true;
     pthread_mutex_unlock(&h->lock);
+    return 0;
 }
 
-void pr_handover_stop(struct pr_handover *h, int wake)
+void pr_handover_stop(struct pr_handover *h)
 {
     pthread_mutex_lock(&h->lock);
     h->stopping = true;
+    eventfd_write(h->wake, 1);
     pthread_mutex_unlock(&h->lock);
-    eventfd_write(wake, 1);
 }
 
 /* With the lock held, as the next. */
@@ -65,6 +79,8 @@ static void answer(struct pr_handover *h, struct pr_asked *asked, int value)
 bool pr_handover_serve(struct pr_handover *h, struct pr_session *s)
 {
     struct pr_asked *asked;
+    eventfd_t times;
+    eventfd_read(h->wake, &times); /* before looking: who comes later wakes us again */
     pthread_mutex_lock(&h->lock);
     while ((asked = take(h))) {
         pthread_mutex_unlock(&h->lock);
@@ -89,16 +105,14 @@ void pr_handover_close(struct pr_handover *h)
     pthread_mutex_unlock(&h->lock);
 }
 
-int pr_handover_ask(struct pr_handover *h, const struct pr_request *r, int wake)
+int pr_handover_ask(struct pr_handover *h, const struct pr_request *r)
 {
     struct pr_asked asked = {.request = r, .at = pr_clock_boot(), .answer = -ESRCH};
     pthread_mutex_lock(&h->lock);
-    if (h->open && pthread_equal(h->server, pthread_self()))
-        asked.answer = -EDEADLK;
-    else if (h->open) {
+    if (h->open) {
         *h->end = &asked;
         h->end = &asked.next;
-        eventfd_write(wake, 1);
+        eventfd_write(h->wake, 1);
         while (!asked.is_answered)
             pthread_cond_wait(&h->answered, &h->lock);
     }

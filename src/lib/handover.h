@@ -16,19 +16,22 @@ struct pr_handover {
     struct pr_asked *first, **end; /* in the order in which they came */
     bool open;                     /* there is a thread that serves */
     bool stopping;                 /* it is to end */
-    pthread_t server;
+    int wake;                      /* an event that tells it to look; -1 for none */
 };
 
 void pr_handover_init(struct pr_handover *h);
+/* Not in a forked child: who was waiting in another thread is not there to leave. */
 void pr_handover_done(struct pr_handover *h);
-/* The calling thread serves from here on; before that, `open` may be set by who starts it. */
-void pr_handover_serving(struct pr_handover *h);
+/* From here on who asks waits for the thread that is about to start. 0 or -errno. */
+int pr_handover_open(struct pr_handover *h);
+/* After a close, where no thread could be started. */
+void pr_handover_unopen(struct pr_handover *h);
 /* Tells the serving thread to stop. */
-void pr_handover_stop(struct pr_handover *h, int wake);
-/* Does what is waiting. False when it is time to stop. */
+void pr_handover_stop(struct pr_handover *h);
+/* Does what is waiting, when `wake` is readable. False when it is time to stop. */
 bool pr_handover_serve(struct pr_handover *h, struct pr_session *s);
 /* Nobody serves any more: who waits is told so. */
 void pr_handover_close(struct pr_handover *h);
-/* Has it done by the serving thread, which `wake` wakes, and waits. 1 done, 0 refused; -ESRCH where
- * nobody serves; -EDEADLK where the caller is that thread. */
-int pr_handover_ask(struct pr_handover *h, const struct pr_request *r, int wake);
+/* Has it done by the serving thread, and waits: the caller is another one. 1 done, 0 refused;
+ * -ESRCH where nobody serves. */
+int pr_handover_ask(struct pr_handover *h, const struct pr_request *r);

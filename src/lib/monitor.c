@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "core/space.h"
@@ -24,10 +23,12 @@ const char *proctor_version(void)
     return PROCTOR_VERSION;
 }
 
-int pr_monitor_check_owner(const struct proctor_monitor *m, struct proctor_error *err)
+int pr_monitor_check_caller(const struct proctor_monitor *m, struct proctor_error *err)
 {
     if (m->owner != getpid())
         return pr_error(err, ECHILD, "this monitor belongs to process %d", (int)m->owner);
+    if (m->calling_back == gettid())
+        return pr_error(err, EDEADLK, "a callback cannot call into its monitor");
     return 0;
 }
 
@@ -39,7 +40,6 @@ int proctor_monitor_new(struct proctor_monitor **ret_monitor, struct proctor_err
         return pr_error(err, ENOMEM, "out of memory");
     }
     m->owner = getpid();
-    m->wake = -1;
     pr_handover_init(&m->handover);
     m->facts = (struct pr_facts){.way = WAY_ATTACH, .exit_code = -1, .exit_signal = -1};
     *ret_monitor = m;
@@ -59,12 +59,10 @@ void proctor_monitor_free(struct proctor_monitor *m)
         proctor_monitor_stop(m, NULL);
         if (m->prepared)
             pr_session_done(&m->session);
-        if (m->wake >= 0)
-            close(m->wake);
+        pr_handover_done(&m->handover);
         if (m->session.stuck)
             return; /* its writer may still come back */
     }
-    pr_handover_done(&m->handover);
     pr_config_done(&m->config);
     pr_buf_done(&m->summary);
     pr_buf_done(&m->run_members);
@@ -78,7 +76,7 @@ static int watch(struct proctor_monitor *m, const struct pr_target_setting *sett
 {
     struct pr_host host;
     struct pr_target *target;
-    int r = pr_monitor_check_owner(m, err);
+    int r = pr_monitor_check_caller(m, err);
     if (r == 0 && m->prepared)
         r = pr_error(err, EBUSY, "the monitor has begun already");
     if (r == 0)
@@ -149,7 +147,7 @@ int proctor_monitor_watch_system(struct proctor_monitor *m, struct proctor_error
 int proctor_monitor_set(struct proctor_monitor *m, const char *option, const char *value,
                         struct proctor_error *err)
 {
-    int r = pr_monitor_check_owner(m, err);
+    int r = pr_monitor_check_caller(m, err);
     if (r < 0)
         return r;
     if (m->prepared)
@@ -165,12 +163,21 @@ int proctor_monitor_set(struct proctor_monitor *m, const char *option, const cha
 
 int proctor_monitor_on_sample(struct proctor_monitor *m, proctor_sample_fn *fn, void *data)
 {
-    int r = pr_monitor_check_owner(m, NULL);
+    int r = pr_monitor_check_caller(m, NULL);
     if (r < 0 || m->prepared)
         return r < 0 ? r : -EBUSY;
     m->on_sample = fn;
     m->on_sample_data = data;
     return 0;
+}
+
+/* Whoever samples: a call from here would begin another sample in this one, or wait for itself. */
+static void call_back(const struct proctor_snapshot *s, void *data)
+{
+    struct proctor_monitor *m = data;
+    m->calling_back = gettid();
+    m->on_sample(s, m->on_sample_data);
+    m->calling_back = 0;
 }
 
 static const char *summarize(void *data)
@@ -229,8 +236,8 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
     m->session.events.say = m->say;
     if (m->hold_limit)
         m->session.host.hold_limit = m->hold_limit;
-    m->session.on_sample = m->on_sample;
-    m->session.on_sample_data = m->on_sample_data;
+    m->session.on_sample = m->on_sample ? call_back : NULL;
+    m->session.on_sample_data = m;
     /* Before any thread starts, and of a machine that is real. */
     if (r == 0 && m->outside && m->session.host.held && (m->session.select.reads & READ_SPACE))
         m->session.machine.space_helper = pr_space_helper_start(&m->session.host);
@@ -272,8 +279,7 @@ int pr_monitor_time_left(const struct proctor_monitor *m)
 static bool sample_until_over(struct proctor_monitor *m)
 {
     struct pollfd wait[2] = {{.fd = m->session.timer, .events = POLLIN},
-                             {.fd = m->wake, .events = POLLIN}};
-    eventfd_t times;
+                             {.fd = m->handover.wake, .events = POLLIN}};
     pr_session_tick(&m->session);
     while (!pr_session_over(&m->session) && pr_monitor_time_left(m) != 0) {
         int n = poll(wait, 2, pr_monitor_time_left(m));
@@ -283,11 +289,8 @@ static bool sample_until_over(struct proctor_monitor *m)
             pr_session_due(&m->session);
             pr_session_tick(&m->session);
         }
-        if (n > 0 && wait[1].revents) {
-            eventfd_read(m->wake, &times);
-            if (!pr_handover_serve(&m->handover, &m->session))
-                return false;
-        }
+        if (n > 0 && wait[1].revents && !pr_handover_serve(&m->handover, &m->session))
+            return false;
     }
     return true;
 }
@@ -296,7 +299,6 @@ static bool sample_until_over(struct proctor_monitor *m)
 static void *sampler(void *data)
 {
     struct proctor_monitor *m = data;
-    pr_handover_serving(&m->handover);
     bool over = sample_until_over(m);
     pr_handover_close(&m->handover);
     if (over) /* else stop() does it */
@@ -316,7 +318,7 @@ int pr_monitor_begin(struct proctor_monitor *m, struct proctor_error *err)
 int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err)
 {
     sigset_t all, old;
-    int r = pr_monitor_check_owner(m, err);
+    int r = pr_monitor_check_caller(m, err);
     if (r < 0)
         return r;
     if (m->started || m->stopped)
@@ -324,19 +326,19 @@ int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err)
     r = pr_monitor_begin(m, err);
     if (r < 0)
         return r;
-    m->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (m->wake < 0)
-        return pr_error(err, errno, "cannot make an event: %s", strerror(errno));
+    r = pr_handover_open(&m->handover); /* who calls before the thread is there waits for it */
+    if (r < 0)
+        return pr_error(err, -r, "cannot make an event: %s", strerror(-r));
     m->session.own_fds++;
     m->session.own_threads++;
     pr_session_arm(&m->session); /* after a collect the schedule counts from here */
-    m->handover.open = true;     /* who calls before the thread is there waits for it */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     r = pthread_create(&m->thread, NULL, sampler, m);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (r != 0) {
-        m->handover.open = false;
+        pr_handover_close(&m->handover);
+        pr_handover_unopen(&m->handover);
         m->session.own_fds--;
         m->session.own_threads--;
         return pr_error(err, r, "cannot start a thread: %s", strerror(r));
@@ -347,7 +349,7 @@ int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err)
 
 int proctor_monitor_collect(struct proctor_monitor *m, struct proctor_error *err)
 {
-    int r = pr_monitor_check_owner(m, err);
+    int r = pr_monitor_check_caller(m, err);
     if (r < 0)
         return r;
     if (m->started || m->stopped)
@@ -360,12 +362,12 @@ int proctor_monitor_collect(struct proctor_monitor *m, struct proctor_error *err
 
 int proctor_monitor_stop(struct proctor_monitor *m, struct proctor_error *err)
 {
-    int r = pr_monitor_check_owner(m, err);
+    int r = pr_monitor_check_caller(m, err);
     if (r < 0 || m->stopped)
         return r;
     m->stopped = true;
     if (m->started) {
-        pr_handover_stop(&m->handover, m->wake);
+        pr_handover_stop(&m->handover);
         pthread_join(m->thread, NULL);
         m->session.own_threads--;
     }

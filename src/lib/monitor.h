@@ -14,21 +14,21 @@ struct proctor_monitor {
     pid_t owner;                  /* who made it: in a forked child the handle is dead */
     bool watching, prepared, started, stopped;
     pthread_t thread;
-    int wake; /* tells the thread to look at the handover */
     struct pr_handover handover;
     bool outside;   /* the command: nothing of ours is in the job */
     int hold_limit; /* held descriptors at most; 0 leaves it to the session */
     pr_say_fn *say; /* told of trouble at once; NULL for nobody */
     proctor_sample_fn *on_sample;
     void *on_sample_data;
+    _Atomic pid_t calling_back; /* the thread that is in on_sample, 0 for none */
 };
 
 /* From settings to a session that is ready to begin: files open, writer running. */
 int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err);
 /* The same, and time begins. Nothing happens where it has already. */
 int pr_monitor_begin(struct proctor_monitor *m, struct proctor_error *err);
-/* -ECHILD in a forked child, else 0. */
-int pr_monitor_check_owner(const struct proctor_monitor *m, struct proctor_error *err);
+/* -ECHILD in a forked child, -EDEADLK in a callback of its own, else 0. */
+int pr_monitor_check_caller(const struct proctor_monitor *m, struct proctor_error *err);
 /* Watches the rules of --match that are set already, on the whole machine. */
 int pr_monitor_watch_matches(struct proctor_monitor *m, struct proctor_error *err);
 /* Milliseconds until --duration is over, for poll: 0 when it is, -1 without one. */

@@ -7,7 +7,6 @@
 
 #define PHASES_SHOWN 4
 #define NAME_SHOWN   20 /* bytes */
-#define ENDS         2  /* samples at its beginning and its end */
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
@@ -69,7 +68,8 @@ static void one_phase(struct pr_page *p, const struct pr_phase *phase)
     struct pr_buf name = {0};
     pr_phase_stats(&p->s->phases, phase, &stats);
     const struct pr_stat *v = stats.metric;
-    bool pss = v[METRIC_MEM_PSS].known * 2 > v[METRIC_MEM_RSS].known;
+    bool pss = v[METRIC_MEM_PSS].known * 2 > v[METRIC_MEM_RSS].known &&
+               pr_phase_saw(phase, METRIC_MEM_PSS);
     double memory = pss ? v[METRIC_MEM_PSS].max : v[METRIC_MEM_RSS].max;
     double cpu = pr_stats_total(&stats, METRIC_CPU_TIME);
     pr_text_safe(&name, phase->name);
@@ -83,7 +83,7 @@ static void one_phase(struct pr_page *p, const struct pr_phase *phase)
         pr_buf_str(p->out, ", CPU ");
         pr_page_human(p, cpu, UNIT_SECONDS);
     }
-    if (!isnan(memory) && v[METRIC_MEM_RSS].known > ENDS) /* its ends alone are no peak */
+    if (!isnan(memory) && pr_phase_saw(phase, METRIC_MEM_RSS))
         pr_page_bytes(p, ", peak ", memory, pss ? " PSS" : " RSS");
     pr_buf_done(&name);
 }

@@ -599,7 +599,16 @@ static pid_t start_brood(void)
     return pid;
 }
 
-/* A fork may copy the sampling thread's data in the middle of whatever it does to them. */
+/* Asks all the time, so that a fork finds it waiting for an answer. */
+static void *ask_until_it_ends(void *data)
+{
+    while (proctor_monitor_mark(data, "m", NULL, NULL) == 0)
+        ;
+    return NULL;
+}
+
+/* A fork may copy the sampling thread's data in the middle of whatever it does to them, and those
+ * of the threads that wait for it. */
 static void a_forked_handle_can_be_freed_at_any_moment(void **state)
 {
     (void)state;
@@ -608,6 +617,8 @@ static void a_forked_handle_can_be_freed_at_any_moment(void **state)
     set(m, "interval", "1ms");
     set(m, "budget", "1000%");
     assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    pthread_t asker;
+    assert_int_equal(pthread_create(&asker, NULL, ask_until_it_ends, m), 0);
     int status = 0, freed = 0;
     for (; freed < 2000 && status == 0; freed++) {
         pid_t pid = fork_mortal();
@@ -621,6 +632,7 @@ static void a_forked_handle_can_be_freed_at_any_moment(void **state)
     }
     end(brood);
     assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    pthread_join(asker, NULL);
     proctor_monitor_free(m);
     if (status != 0)
         fail_msg("child %d ended with status %#x", freed, (unsigned)status);

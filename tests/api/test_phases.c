@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Phases and marks through the public API. */
+#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -181,6 +182,75 @@ static void a_callback_is_told_off(void **state)
     proctor_monitor_free(m);
 }
 
+static int collected, begun, deepest, depth;
+
+static void on_collect(const struct proctor_snapshot *s, void *data)
+{
+    (void)s;
+    (void)data;
+    depth++;
+    deepest = depth > deepest ? depth : deepest;
+    begun = proctor_monitor_phase_begin(called_back, "a", NULL);
+    collected = depth < 5 ? proctor_monitor_collect(called_back, NULL) : 0;
+    depth--;
+}
+
+/* Without a thread, too; else each sample would begin another one inside it. */
+static void a_callback_of_collect_is_told_off(void **state)
+{
+    (void)state;
+    struct proctor_monitor *m = called_back = monitor_of(getpid(), "10s");
+    assert_int_equal(proctor_monitor_on_sample(m, on_collect, NULL), 0);
+    assert_int_equal(proctor_monitor_collect(m, NULL), 0);
+    assert_int_equal(begun, -EDEADLK);
+    assert_int_equal(collected, -EDEADLK);
+    assert_int_equal(deepest, 1);
+    assert_int_equal(proctor_monitor_phase_begin(m, "b", NULL), 0); /* nothing sticks */
+    begun = 0;
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    assert_int_equal(begun, -EDEADLK); /* in the last sample */
+    proctor_monitor_free(m);
+}
+
+static int descriptors(void)
+{
+    int count = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (d && readdir(d))
+        count++;
+    closedir(d);
+    return count;
+}
+
+/* A stack larger than any address space. */
+static void a_start_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    pthread_attr_t usual, huge;
+    struct proctor_error err;
+    struct proctor_monitor *m = monitor_of(getpid(), "10s");
+    assert_int_equal(proctor_monitor_collect(m, NULL), 0);
+    int before = descriptors();
+    assert_int_equal(pthread_getattr_default_np(&usual), 0);
+    assert_int_equal(pthread_attr_init(&huge), 0);
+    assert_int_equal(pthread_attr_setstacksize(&huge, (size_t)1 << 50), 0);
+    assert_int_equal(pthread_setattr_default_np(&huge), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(proctor_monitor_start(m, &err), -EAGAIN);
+        assert_non_null(strstr(err.message, "cannot start a thread"));
+    }
+    assert_int_equal(pthread_setattr_default_np(&usual), 0);
+    assert_int_equal(descriptors(), before);
+    assert_int_equal(proctor_monitor_mark(m, "m", NULL, NULL), 0); /* as without a thread */
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    assert_int_equal(proctor_monitor_mark(m, "m", NULL, NULL), 0);
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    summary_has(m, "\"marks\": 2");
+    pthread_attr_destroy(&usual);
+    pthread_attr_destroy(&huge);
+    proctor_monitor_free(m);
+}
+
 static void errors_say_what(void **state)
 {
     (void)state;
@@ -219,6 +289,8 @@ int main(void)
         cmocka_unit_test(any_thread_may_call),
         cmocka_unit_test(the_end_answers_everybody),
         cmocka_unit_test(a_callback_is_told_off),
+        cmocka_unit_test(a_callback_of_collect_is_told_off),
+        cmocka_unit_test(a_start_that_fails_leaves_nothing),
         cmocka_unit_test(errors_say_what),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor_cli import PATIENCE, finish, is_alive, numbers, read_csv, skip_visibly, wait_until
+from proctor_cli import PATIENCE, SLACK, finish, is_alive, numbers, read_csv, skip_visibly, wait_until
 from test_limits import own_group
 
 TOP = Path("/sys/fs/cgroup")
@@ -472,6 +472,20 @@ def test_a_scope_of_the_user_s_systemd(proctor, user_systemd):
     account = json.loads("{" + summary)["accounting"]["cpu"]
     assert "cgroup" in account["source"] and account["complete"] is True and account["residual"] < -0.5
     assert len(requests) == 2  # tried out once
+
+
+def test_a_systemd_run_that_hangs_is_not_waited_for(proctor, public):
+    tool = public / "systemd-run"
+    tool.write_text(f"#!/bin/sh\necho $$ >> {public}/hanging\nexec sleep 1000\n")
+    tool.chmod(0o755)
+    (public / "hanging").touch()
+    (public / "hanging").chmod(0o666)
+    began = time.monotonic()
+    done = as_nobody(proctor, "--exact", "cgroup", "sh", "-c", "echo started", timeout=30, **with_systemd(public))
+    assert 1.9 < time.monotonic() - began < 4 * SLACK
+    assert done.returncode == 125 and done.stdout == "" and "--exact cgroup: cannot make a cgroup" in done.stderr
+    (pid,) = (public / "hanging").read_text().split()
+    assert not os.path.exists(f"/proc/{pid}")
 
 
 def test_a_systemd_that_does_not_answer(proctor, user_systemd):

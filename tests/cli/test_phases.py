@@ -144,6 +144,19 @@ def test_a_peak_is_that_of_its_phase(proctor):
     assert "mem.rss.peak" not in found["small"]["metrics"], "a mark of before is not of this phase"
 
 
+def test_a_peak_of_its_two_ends_alone_is_marked(proctor):
+    """What was held between them is in no sample."""
+    code = "x = bytearray(50 << 20); del x"
+    _, fine = shell(proctor, "proctor phase seen -- sleep 0.5", "-i", "100ms")
+    _, coarse = shell(proctor, f"proctor phase unseen -- {sys.executable} -c '{code}'", "-i", "10s")
+    few = "known in few samples"
+    unseen, seen = phases(coarse)["unseen"]["metrics"], phases(fine)["seen"]["metrics"]
+    assert unseen["mem.rss"]["peak"] < 50 << 20, "it has been seen"
+    assert unseen["mem.rss"]["mark"] == unseen["mem.vms"]["mark"] == unseen["mem.ratio"]["mark"] == few
+    assert "mark" not in seen["mem.rss"] and "mark" not in unseen["cpu.time"]
+    assert all(v.get("mark") != few for k, v in unseen.items() if not k.startswith("mem.") or k.endswith(".peak"))
+
+
 def test_a_command_of_some_milliseconds_is_all_in_its_phase(proctor):
     """It ends while its end is being looked at: between two processes' files it is in neither."""
     _, summary = shell(proctor, "i=0; while [ $i -lt 20 ]; do i=$((i+1)); "
@@ -209,7 +222,10 @@ def test_one_line_on_the_screen(proctor):
     (line,) = [line for line in done.stderr.splitlines() if line.split()[0] == "phases"]
     assert "%s\u00e9 and a name that... 1" in line
     assert line.count(";") == 4 and "(7 in all)" in line and "p6 " in line and "p1 " not in line
-    assert "CPU" in line and "peak" in line and len(line) < 300
+    assert "CPU" in line and "peak" not in line and len(line) < 300, "two ends have no peak"
+    done = proctor.run("-i", "20ms", "sh", "-c", "proctor phase long -- sleep 0.3")
+    (line,) = [line for line in done.stderr.splitlines() if line.split()[0] == "phases"]
+    assert "peak" in line
     assert "phases" not in proctor.run("true").stderr
 
 
@@ -340,9 +356,10 @@ def test_failing_to_make_it_is_an_event_and_nothing_else(proctor):
 
 
 def test_where_few_files_may_be_open_samples_come_first(proctor):
-    done, summary = proctor.recorded("sh", "-c", "env", preexec_fn=lambda: resource.setrlimit(
-        resource.RLIMIT_NOFILE, (32, 32)))
+    few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))}
+    done, summary = proctor.recorded("sh", "-c", "env", **few)
     assert done.returncode == 0 and "PROCTOR_SOCKET" not in done.stdout
+    assert "socket" not in proctor.run("true", **few).stderr and "no socket" in proctor.run("-v", "true", **few).stderr
     assert [e["type"] for e in summary["events"]] == ["socket"] and summary["metrics"]["cpu.time"]["total"] > 0
 
 
@@ -423,16 +440,94 @@ def test_garbage_is_ignored_and_counted(proctor, kind):
     process, path = started(proctor, "-i", "50ms")
     for _ in range(3):
         client = connected(path)
-        try:
-            client.sendall(GARBAGE[kind])
-        except OSError:
-            pass  # it has hung up
+        client.sendall(GARBAGE[kind])
         client.close()
     assert asked(connected(path), b"mark after\n") == b"ok\n"
     summary = ended(proctor, process)
-    assert summary["annotations"] == {"phases": 0, "marks": 1, "refused": 3}
+    lines = max(1, GARBAGE[kind].count(b"\n"))
+    assert summary["annotations"] == {"phases": 0, "marks": 1, "refused": 3 * lines}
     assert len([e for e in summary["events"] if e["type"] == "socket"]) == 1
     assert not problems(summary) and summary["samples"]["missed"] == 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in GARBAGE if kind != "half a line"])
+def test_nonsense_does_not_end_a_conversation(proctor, kind):
+    process, path = started(proctor)
+    client = connected(path)
+    lines = GARBAGE[kind] if GARBAGE[kind].endswith(b"\n") else GARBAGE[kind] + b"\n"
+    count = lines.count(b"\n")
+    for i in range(3):
+        client.sendall(lines)
+        assert client.recv(3 * count, socket.MSG_WAITALL) == b"no\n" * count
+        assert asked(client, b"begin p\n") == b"ok\n" and asked(client, b"end p\n") == b"ok\n"
+    assert ended(proctor, process)["annotations"] == {"phases": 3, "marks": 0, "refused": 3 * count}
+
+
+NONSENSE_C = """
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+int main(void)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    char line[9000];
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    strcpy(to.sun_path, getenv("PROCTOR_SOCKET"));
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) < 0)
+        return 1;
+    memset(line, 'x', sizeof line);
+    line[sizeof line - 1] = '\\n';
+    for (int i = 0; i < 3; i++) {
+        if (write(fd, "nonsense\\n", 9) != 9 || write(fd, line, sizeof line) != sizeof line)
+            return 2;
+        usleep(50000);
+    }
+    return 7;
+}
+"""
+
+NONSENSE_PYTHON = """
+import os, signal, socket, sys, time
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+s = socket.socket(socket.AF_UNIX)
+s.connect(os.environ["PROCTOR_SOCKET"])
+for i in range(3):
+    os.write(s.fileno(), b"nonsense\\n")
+    assert os.write(s.fileno(), b"x" * 8999 + b"\\n") == 9000
+    time.sleep(0.05)
+sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("language", ["c", "python"])
+def test_a_job_that_talks_nonsense_lives_on(proctor, language):
+    """It does not expect to be hung up on: the next write would kill it."""
+    if language == "c":
+        (proctor.work / "nonsense.c").write_text(NONSENSE_C)
+        subprocess.run(["cc", "-o", "nonsense", "nonsense.c"], cwd=proctor.work, check=True)
+    words = ["./nonsense"] if language == "c" else [sys.executable, "-c", NONSENSE_PYTHON]
+    done, summary = proctor.recorded(*words)
+    assert done.returncode == 7 and summary["exit"]["code"] == 7, done.stderr
+    assert summary["annotations"]["refused"] == 6
+
+
+def test_who_is_sent_away_is_counted(proctor):
+    """More are connected than there are places: who was silent for longest goes, and not in silence."""
+    process, path = started(proctor)
+    half = connected(path)
+    half.sendall(b"mark ha")
+    clients = [connected(path) for _ in range(32)]
+    assert [asked(client, b"mark m\n") for client in clients] == [b"ok\n"] * 32
+    try:
+        assert half.recv(3) == b""
+    except ConnectionResetError:
+        pass
+    summary = ended(proctor, process)
+    assert summary["annotations"] == {"phases": 0, "marks": 32, "refused": 1}
+    (event,) = [e for e in summary["events"] if e["type"] == "socket"]
+    assert "silent for longest" in event["text"]
 
 
 def test_half_a_line_and_silence_hold_nobody_up(proctor):
@@ -562,6 +657,26 @@ def test_as_fast_as_it_goes_is_bounded(proctor):
     assert list(phases(summary)) == ["polite"]
     assert summary["annotations"]["marks"] < 25000 * summary["run"]["duration"] + 25000
     assert summary["samples"]["missed"] <= 1 and summary["self"]["cpu_ratio"] < 0.6 * SLACK
+
+
+def test_a_phase_is_not_longer_while_others_are_slowed_down(proctor):
+    """A client that says too much is not listened to for a while; ends of commands are seen all the same."""
+    process, path = started(proctor, "-i", "10s")
+    greedy = proctor.other([sys.executable, "-c",
+                            f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({path!r})\n"
+                            "try:\n while True: s.sendall(b'mark x\\n' * 500)\nexcept OSError: pass"])
+    own = []
+    for _ in range(8):
+        began = time.monotonic()
+        assert proctor("phase", "p", "--", "sleep", "0.13", env={"PROCTOR_SOCKET": path}).returncode == 0
+        own.append(time.monotonic() - began)
+    summary = ended(proctor, process)
+    assert greedy.wait(20) == 0
+    found = summary["phases"]
+    assert len(found) == 8 and all(p["exact"] for p in found)
+    assert summary["annotations"]["marks"] > 5000, "nobody was slowed down"
+    late = sorted(p["seconds"] - 0.13 for p in found)
+    assert late[0] > -0.001 and late[len(late) // 2] < 0.02 * SLACK, late
 
 
 def test_a_storm_of_connections_is_bounded(proctor):

@@ -53,6 +53,43 @@ static struct pr_stats stats_of(struct world *w, size_t i)
     return stats;
 }
 
+static bool is_marked(struct world *w, const struct pr_phase *phase)
+{
+    struct pr_buf text = {0};
+    struct pr_json j = {.out = &text};
+    pr_phase_put(&j, &w->p, phase);
+    const char *mark = strstr(pr_buf_text(&text), "known in few samples");
+    const char *rss = strstr(pr_buf_text(&text), "\"mem.rss\"");
+    assert_non_null(rss);
+    bool marked = mark && mark > rss;
+    assert_true(!mark || marked); /* cpu.time is before it */
+    pr_buf_done(&text);
+    return marked;
+}
+
+/* Also of many that are added up: two samples for each are its ends. */
+static void test_memory_of_two_ends_alone_is_marked(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    for (int i = 0; i < PHASES_KEPT + 4; i++) {
+        sample(w, 3 * i, i, 100);
+        begin(w, "a", 3 * i);
+        if (i == 1 || i == PHASES_KEPT + 3)
+            sample(w, 3 * i + 1, i, 900);
+        sample(w, 3 * i + 2, i, 100);
+        pr_phases_end(&w->p, "a", 3 * i + 2, true, false);
+        if (i == PHASES_KEPT + 2)
+            assert_true(is_marked(w, &w->p.folded[0]));
+    }
+    assert_true(is_marked(w, &w->p.kept[0]));
+    assert_false(pr_phase_saw(&w->p.kept[0], METRIC_MEM_RSS));
+    assert_false(is_marked(w, &w->p.kept[1]));
+    assert_true(pr_phase_saw(&w->p.kept[1], METRIC_MEM_RSS));
+    assert_false(is_marked(w, &w->p.folded[0]));
+    world_free(w);
+}
+
 static void test_a_phase_has_what_happened_in_it_alone(void **state)
 {
     (void)state;
@@ -270,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_phase_has_what_happened_in_it_alone),
+        cmocka_unit_test(test_memory_of_two_ends_alone_is_marked),
         cmocka_unit_test(test_a_high_water_mark_counts_where_it_rises),
         cmocka_unit_test(test_a_counter_that_is_absent_for_a_moment),
         cmocka_unit_test(test_ending_an_outer_one_ends_the_inner_ones),
