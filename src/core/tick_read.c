@@ -21,10 +21,10 @@
 #include "core/tick.h"
 #include "util/clock.h"
 
-#define TURN_TIME  (4 * NS_PER_S) /* in which each has its turn */
-#define TURN_LEAST 2              /* turns at a tick */
-#define AGE_MOST   (5 * NS_PER_S) /* said in the name of MARK_AGED */
-#define SIZE_TIME  NS_PER_S       /* in which the size of one that does not run is looked at */
+#define TURN_TIME  (8 * NS_PER_S)  /* in which each has its turn */
+#define TURN_LEAST 2               /* turns at a tick */
+#define AGE_MOST   (10 * NS_PER_S) /* said in the name of MARK_AGED */
+#define SIZE_TIME  NS_PER_S        /* in which the size of one that does not run is looked at */
 #define LOOKS_YOUNG                                                                                \
     32               /* who is new changes most: at its first looks, further and further apart     \
                       */

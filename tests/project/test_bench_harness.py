@@ -206,11 +206,18 @@ def holds(rows):
 
 def test_goals_that_hold_and_that_do_not():
     good = tables.goal_rows(tables.Results(data(9.0, 5.0)))
-    assert holds(good)[:5] == ["yes", "yes", "yes", "yes", "yes"]
+    assert holds(good)[:6] == ["yes"] * 6
     bad = tables.goal_rows(tables.Results(data(17.0, 7.0)))
-    assert holds(bad)[:5] == ["**no**", "**no**", "**no**", "**no**", "yes"]
+    assert holds(bad)[:6] == ["**no**"] * 5 + ["yes"]
     assert "1.70 times (100 processes, all active, 10 Hz)" in bad[0][1]
-    assert "1.76 times under top" in bad[2][1]
+    assert "1.76 times under top" in bad[2][1] and "1.76 times under top" in bad[3][1]
+
+
+def test_who_does_less_is_not_the_same_work():
+    less = data(17.0, 7.0)
+    less["tools"]["top"]["same"] = False
+    rows = tables.goal_rows(tables.Results(less))
+    assert rows[2][1] == "not measured" and "under top" in rows[3][1]
 
 
 def test_a_peer_at_another_rate_is_not_the_same_work():
