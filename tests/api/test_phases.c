@@ -9,9 +9,13 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <proctor/proctor.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -222,32 +226,87 @@ static int descriptors(void)
     return count;
 }
 
-/* A stack larger than any address space. */
-static void a_start_that_fails_leaves_nothing(void **state)
+/* No thread can be made with a stack larger than any address space. */
+static void let_threads_fail(bool fail)
 {
-    (void)state;
-    pthread_attr_t usual, huge;
-    struct proctor_error err;
-    struct proctor_monitor *m = monitor_of(getpid(), "10s");
-    assert_int_equal(proctor_monitor_collect(m, NULL), 0);
-    int before = descriptors();
+    static pthread_attr_t usual;
+    pthread_attr_t huge;
+    if (!fail) {
+        assert_int_equal(pthread_setattr_default_np(&usual), 0);
+        return;
+    }
     assert_int_equal(pthread_getattr_default_np(&usual), 0);
     assert_int_equal(pthread_attr_init(&huge), 0);
     assert_int_equal(pthread_attr_setstacksize(&huge, (size_t)1 << 50), 0);
     assert_int_equal(pthread_setattr_default_np(&huge), 0);
+    pthread_attr_destroy(&huge);
+}
+
+static void a_start_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    struct proctor_error err;
+    struct proctor_monitor *m = monitor_of(getpid(), "10s");
+    assert_int_equal(proctor_monitor_collect(m, NULL), 0);
+    int before = descriptors();
+    let_threads_fail(true);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(proctor_monitor_start(m, &err), -EAGAIN);
         assert_non_null(strstr(err.message, "cannot start a thread"));
     }
-    assert_int_equal(pthread_setattr_default_np(&usual), 0);
+    let_threads_fail(false);
     assert_int_equal(descriptors(), before);
     assert_int_equal(proctor_monitor_mark(m, "m", NULL, NULL), 0); /* as without a thread */
     assert_int_equal(proctor_monitor_start(m, NULL), 0);
     assert_int_equal(proctor_monitor_mark(m, "m", NULL, NULL), 0);
     assert_int_equal(proctor_monitor_stop(m, NULL), 0);
     summary_has(m, "\"marks\": 2");
-    pthread_attr_destroy(&usual);
-    pthread_attr_destroy(&huge);
+    proctor_monitor_free(m);
+}
+
+static sem_t may_ask;
+static _Atomic bool start_waits;
+
+/* In place of the C library's: start calls it on the way to its thread, and there it waits until
+ * somebody has asked for something. */
+__attribute__((visibility("default"))) int pthread_sigmask(int how, const sigset_t *set,
+                                                           sigset_t *old)
+{
+    if (start_waits) {
+        start_waits = false;
+        sem_post(&may_ask);
+        usleep(100000);
+    }
+    return syscall(SYS_rt_sigprocmask, how, set, old, _NSIG / 8) < 0 ? errno : 0;
+}
+
+static void *ask_when_told(void *data)
+{
+    sem_wait(&may_ask);
+    return (void *)(intptr_t)proctor_monitor_mark(data, "m", NULL, NULL);
+}
+
+static void a_start_that_fails_answers_who_waits(void **state)
+{
+    (void)state;
+    struct proctor_monitor *m = monitor_of(getpid(), "10s");
+    pthread_t asker;
+    struct timespec until;
+    void *code = NULL;
+    sem_init(&may_ask, 0, 0);
+    assert_int_equal(proctor_monitor_collect(m, NULL), 0);
+    assert_int_equal(pthread_create(&asker, NULL, ask_when_told, m), 0);
+    let_threads_fail(true);
+    start_waits = true;
+    assert_int_equal(proctor_monitor_start(m, NULL), -EAGAIN);
+    assert_false(start_waits);
+    let_threads_fail(false);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10;
+    assert_int_equal(pthread_timedjoin_np(asker, &code, &until), 0);
+    assert_null(code); /* done, as without a thread */
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    summary_has(m, "\"marks\": 1");
     proctor_monitor_free(m);
 }
 
@@ -291,6 +350,7 @@ int main(void)
         cmocka_unit_test(a_callback_is_told_off),
         cmocka_unit_test(a_callback_of_collect_is_told_off),
         cmocka_unit_test(a_start_that_fails_leaves_nothing),
+        cmocka_unit_test(a_start_that_fails_answers_who_waits),
         cmocka_unit_test(errors_say_what),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
