@@ -19,6 +19,7 @@ struct pr_gpu_card {
     bool lost;                                     /* it does not answer any more */
     bool part;                         /* of another one: its memory and work are in that, too */
     bool sure_energy;                  /* by its own counter, else by power over time */
+    bool listed;                       /* who is on it was told in this round */
     double value[DEVICE_VALUES];       /* by slot, of DEVICE_GPU; NaN: not read this time */
     const char *reason[DEVICE_VALUES]; /* why it cannot be read; NULL where it can */
 };
@@ -28,6 +29,7 @@ struct pr_gpu_use {
     pid_t pid;
     unsigned card;
     double memory, usage; /* bytes; GPUs */
+    bool on;              /* it has memory there, as far as was told last */
 };
 
 struct pr_gpu_round {
@@ -36,6 +38,7 @@ struct pr_gpu_round {
     /* Of processes: who is not in uses has none. They may not be told apart: then what is there is
      * of whole devices that a member can see. Why it is not known, where that will not change. */
     bool memory_known, usage_known, memory_whole, usage_whole;
+    bool cut; /* there was no room for all: neither is known */
     const char *no_memory, *no_usage;
     struct pr_gpu_card card[GPU_DEVICES];
     struct pr_gpu_use use[GPU_USES];

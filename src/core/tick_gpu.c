@@ -179,7 +179,7 @@ static void take_uses(struct pr_session *s, struct pr_gpu_round *r, double *job)
             continue;
         add_use(e->value, u);
         add_use(job, u);
-        bool some = u->usage > 0 || u->memory > 0;
+        bool some = u->usage > 0 || u->memory > 0 || u->on;
         e->value[METRIC_GPU_COUNT] += some;
         used[u->card] |= some;
         *slot(&r->card[u->card], METRIC_GPU_JOB_USAGE) += pr_value_known(u->usage);
