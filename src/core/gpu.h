@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPUs, read by a thread of their own: a driver may take milliseconds for an answer, or for ever.
- * A tick takes what has been read since the tick before and never waits. Done by src/gpu/. */
+ * A tick takes what has been read since the tick before; one of the schedule never waits. Done by
+ * src/gpu/. */
 #pragma once
 #include "core/device.h"
 #include "core/entity.h"
@@ -64,9 +65,11 @@ struct pr_gpu;
 bool pr_gpu_expected(const struct pr_host *host, char *why, size_t size);
 /* Starts the thread. 0 or -errno. */
 int pr_gpu_start(struct pr_gpu **ret, const struct pr_gpu_setting *setting);
-/* Who the members are, when the next tick is due, and what dear calls may use from now on. g may
- * be NULL here and below. */
+/* Who the members are, when the next tick is due (0: that is not known), and what dear calls may
+ * use from now on. g may be NULL here and below. */
 void pr_gpu_tell(struct pr_gpu *g, const struct pr_entities *set, int64_t next, double budget);
+/* For a tick that nobody could foresee: a reading now. Waits for it for at most 100 ms. */
+void pr_gpu_ask(struct pr_gpu *g, const struct pr_entities *set);
 /* What has been read since this was called before; NULL where that is nothing. Borrowed until the
  * next call. What happened meanwhile becomes events; start: boot time from which they count. */
 struct pr_gpu_round *pr_gpu_take(struct pr_gpu *g, int64_t now, struct pr_events *events,

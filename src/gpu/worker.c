@@ -19,6 +19,7 @@
 #define READ_LEAST  (90 * MS) /* between two readings: at most about ten a second */
 #define LEAD_LEAST  (2 * MS)
 #define START_DELAY (20 * MS)  /* a job of a moment does not pay for the loading of a driver */
+#define DEMAND      (100 * MS) /* that somebody who asks waits */
 #define DEADLINE    NS_PER_S   /* an older reading is none; a call that takes longer is a stall */
 
 struct pr_gpu {
@@ -29,6 +30,7 @@ struct pr_gpu {
     pthread_cond_t changed;
     bool ending, ready, ended, has_out; /* ready: there has been a reading */
     bool told_cut;                      /* there are more members than told */
+    int64_t read_began;                 /* boot time, of the last reading */
     int64_t wanted;                     /* boot time at which a reading should be there */
     double budget;
     pid_t told[GPU_MEMBERS];
@@ -62,6 +64,8 @@ static void publish(struct pr_gpu *g)
     else
         pr_gpu_round_copy(&g->out, &r->round);
     g->has_out = g->ready = true;
+    g->read_began = r->began;
+    pthread_cond_broadcast(&g->changed); /* somebody may have asked for it */
     for (size_t i = 0; i < r->work.note_count && g->note_count < GPU_NOTES; i++)
         g->note[g->note_count++] = r->work.note[i];
     r->work.note_count = 0;
@@ -213,6 +217,20 @@ void pr_gpu_tell(struct pr_gpu *g, const struct pr_entities *set, int64_t next, 
         return;
     g->budget = budget;
     want(g, set, next);
+    pthread_mutex_unlock(&g->lock);
+}
+
+void pr_gpu_ask(struct pr_gpu *g, const struct pr_entities *set)
+{
+    int64_t began = g ? atomic_load(&g->reader.call_began) : 0, now = pr_clock_boot();
+    if (!g || (began && now - began > DEMAND)) /* it hangs, or is still loading */
+        return;
+    pthread_mutex_lock(&g->lock);
+    if (g->out.card_count && !g->ended && now - g->read_began >= READ_LEAST) {
+        want(g, set, now);
+        while (g->read_began < now && !g->ended && pr_clock_boot() < now + DEMAND)
+            wait_until(g, now + DEMAND);
+    }
     pthread_mutex_unlock(&g->lock);
 }
 

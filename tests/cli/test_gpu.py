@@ -399,6 +399,25 @@ def host(gpu, folder, source, *args):
     return done.stdout
 
 
+@pytest.mark.parametrize("pause", [0.3, 1.5])
+def test_samples_that_a_program_takes_itself(gpu, tmp_path, pause):
+    """Nobody can read for them beforehand: they ask, and what they get is of now."""
+    gpu.script.write_text(TWO + "set 0 memory 5000000000 4.4\n")
+    out = [line.split() for line in host(gpu, tmp_path, "collect.c", str(pause), str(round(6 / pause))).splitlines()]
+    at, took, mem = ([float(line[i]) for line in out] for i in range(3))
+    late = [m for t, m in zip(at, mem) if t > 1.1]  # until then the driver is loaded, and a first interval goes on
+    assert len(late) >= 3 and set(late) == {3 * GB, 6 * GB}, out
+    assert [m for t, m in zip(at, mem) if t > 4.5][0] == 6 * GB, "a value of the sample before"
+    assert max(took) < 0.2 * SLACK
+
+
+def test_a_sample_does_not_wait_for_long(gpu, tmp_path):
+    gpu.script.write_text(TWO + "hang 0 power 30 1.2 99\n")
+    out = [line.split() for line in host(gpu, tmp_path, "collect.c", "0.5", "6").splitlines()]
+    assert max(float(line[1]) for line in out) < 0.3 * SLACK
+    assert out[2][2] == str(3 * GB) and out[-1][2] == "nan"
+
+
 def test_the_library_takes_its_thread_out(gpu, tmp_path):
     """Inside a host process, the thread that reads GPUs is not the host's."""
     gpu.script.write_text(TWO + "burn 0 memory 0.02\n")
