@@ -374,13 +374,8 @@ static void network(struct doctor *d)
 
 static void gpus(struct doctor *d)
 {
-    char how[96];
-    const struct pr_gpu_check *g = &d->gpus;
     pr_gpu_check(&d->gpus, &d->host);
-    if (g->round)
-        snprintf(how, sizeof how, "%zu: %s%s", g->round->card_count, g->round->card[0].model,
-                 g->round->card_count > 1 ? " and others; see below" : "; see below");
-    line(d, g->round ? YES : NO, "GPUs", g->round ? how : g->why,
+    line(d, d->gpus.round ? YES : NO, "GPUs", d->gpus.found,
          "a driver that is loaded; in a container its device files and library, too");
 }
 

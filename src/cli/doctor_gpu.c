@@ -42,12 +42,12 @@ void pr_gpu_check(struct pr_gpu_check *c, const struct pr_host *host)
     static double before[GPU_DEVICES][DEVICE_VALUES];
     struct pr_events events;
     *c = (struct pr_gpu_check){0};
-    if (!pr_gpu_expected(host, c->why, sizeof c->why))
+    if (!pr_gpu_expected(host, c->found, sizeof c->found))
         return;
     pr_events_init(&events);
     int r = pr_gpu_start(&c->gpu, &setting);
     if (r < 0)
-        snprintf(c->why, sizeof c->why, "%s", strerror(-r));
+        snprintf(c->found, sizeof c->found, "%s", strerror(-r));
     for (int i = 0; i < ROUNDS && r == 0; i++) {
         c->round = next_round(c->gpu, &events);
         if (!c->round || !c->round->card_count)
@@ -59,9 +59,12 @@ void pr_gpu_check(struct pr_gpu_check *c, const struct pr_host *host)
         for (size_t k = 0; k < c->round->card_count; k++)
             memcpy(before[k], c->round->card[k].value, sizeof before[k]);
     }
-    if (r == 0 && (!c->round || !c->round->card_count)) {
+    if (c->round && c->round->card_count) {
+        snprintf(c->found, sizeof c->found, "%zu: %s%s; see below", c->round->card_count,
+                 c->round->card[0].model, c->round->card_count > 1 ? " and others" : "");
+    } else if (r == 0) {
         const char *reason = pr_gpu_reason(c->gpu);
-        snprintf(c->why, sizeof c->why, "%s", reason ? reason : "the driver does not answer");
+        snprintf(c->found, sizeof c->found, "%s", reason ? reason : "the driver does not answer");
         c->round = NULL;
     }
 }

@@ -8,7 +8,7 @@ struct pr_gpu_check {
     struct pr_gpu *gpu; /* NULL for none */
     struct pr_gpu_round *round;
     bool usage, memory; /* of processes: known */
-    char why[160];      /* where nothing was found */
+    char found[160];    /* what, or why nothing */
 };
 
 /* Asks the drivers as a recording would, for some seconds at the most. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPUs, read by a thread of their own: a driver may take milliseconds for an answer, or for ever.
- * A tick takes what has been read since the tick before and never waits. Done by src/gpu/. */
+ * A tick takes what has been read since the tick before; one of the schedule never waits. Done by
+ * src/gpu/. */
 #pragma once
 #include "core/device.h"
 #include "core/entity.h"
@@ -19,6 +20,7 @@ struct pr_gpu_card {
     bool lost;                                     /* it does not answer any more */
     bool part;                         /* of another one: its memory and work are in that, too */
     bool sure_energy;                  /* by its own counter, else by power over time */
+    bool listed;                       /* who is on it was told in this round */
     double value[DEVICE_VALUES];       /* by slot, of DEVICE_GPU; NaN: not read this time */
     const char *reason[DEVICE_VALUES]; /* why it cannot be read; NULL where it can */
 };
@@ -28,6 +30,7 @@ struct pr_gpu_use {
     pid_t pid;
     unsigned card;
     double memory, usage; /* bytes; GPUs */
+    bool on;              /* it has memory there, as far as was told last */
 };
 
 struct pr_gpu_round {
@@ -36,6 +39,7 @@ struct pr_gpu_round {
     /* Of processes: who is not in uses has none. They may not be told apart: then what is there is
      * of whole devices that a member can see. Why it is not known, where that will not change. */
     bool memory_known, usage_known, memory_whole, usage_whole;
+    bool cut; /* there was no room for all: neither is known */
     const char *no_memory, *no_usage;
     struct pr_gpu_card card[GPU_DEVICES];
     struct pr_gpu_use use[GPU_USES];
@@ -61,9 +65,11 @@ struct pr_gpu;
 bool pr_gpu_expected(const struct pr_host *host, char *why, size_t size);
 /* Starts the thread. 0 or -errno. */
 int pr_gpu_start(struct pr_gpu **ret, const struct pr_gpu_setting *setting);
-/* Who the members are, when the next tick is due, and what dear calls may use from now on. g may
- * be NULL here and below. */
+/* Who the members are, when the next tick is due (0: that is not known), and what dear calls may
+ * use from now on. g may be NULL here and below. */
 void pr_gpu_tell(struct pr_gpu *g, const struct pr_entities *set, int64_t next, double budget);
+/* For a tick that nobody could foresee: a reading now. Waits for it for at most 100 ms. */
+void pr_gpu_ask(struct pr_gpu *g, const struct pr_entities *set);
 /* What has been read since this was called before; NULL where that is nothing. Borrowed until the
  * next call. What happened meanwhile becomes events; start: boot time from which they count. */
 struct pr_gpu_round *pr_gpu_take(struct pr_gpu *g, int64_t now, struct pr_events *events,

@@ -179,7 +179,7 @@ static void take_uses(struct pr_session *s, struct pr_gpu_round *r, double *job)
             continue;
         add_use(e->value, u);
         add_use(job, u);
-        bool some = u->usage > 0 || u->memory > 0;
+        bool some = u->usage > 0 || u->memory > 0 || u->on;
         e->value[METRIC_GPU_COUNT] += some;
         used[u->card] |= some;
         *slot(&r->card[u->card], METRIC_GPU_JOB_USAGE) += pr_value_known(u->usage);
@@ -211,6 +211,8 @@ void pr_tick_gpu(struct pr_session *s, double *value)
         value[job_ids[i]] = NAN;
     for (size_t i = 0; i < a->count; i++)
         pr_values_none(a->card[i].value, DEVICE_VALUES);
+    if (s->next <= now) /* nobody was told of this one: it is a collect */
+        pr_gpu_ask(s->machine.gpu, &s->set);
     struct pr_gpu_round *r = pr_gpu_take(s->machine.gpu, now, &s->events, s->start_boot);
     if (!r)
         return;
@@ -240,8 +242,7 @@ int64_t pr_tick_gpu_next(struct pr_session *s)
      * they use. */
     double ticks = (double)(s->own_cpu - a->cpu) / (double)(s->now.elapsed + NS_PER_S) * 100;
     double left = fmax(s->config->budget * PART_MOST - ticks, s->config->budget * PART_LEAST);
-    int64_t now = pr_clock_boot(); /* without a schedule (collect) as soon as may be */
     a->cpu = cpu;
-    pr_gpu_tell(s->machine.gpu, &s->set, s->next > now ? s->next : now, left);
+    pr_gpu_tell(s->machine.gpu, &s->set, s->next > pr_clock_boot() ? s->next : 0, left);
     return since;
 }

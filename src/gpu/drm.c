@@ -314,7 +314,7 @@ static const struct pr_gpu_call calls[] = {
     {.name = "sysfs memory", .read = read_memory},
     {.name = "hwmon", .last = true, .read = read_sensors},
     {.name = "fdinfo", .of_all = true, .of_memory = true, .read = pr_drm_clients},
-    {.name = "fdinfo usage", .of_all = true, .read = pr_drm_usage},
+    {.name = "fdinfo usage", .of_all = true, .follows = true, .read = pr_drm_usage},
     {0},
 };
 

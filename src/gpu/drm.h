@@ -32,6 +32,7 @@ struct drm_holder {
     int64_t looked;
     int fd[DRM_FILES];
     size_t count;
+    bool more;    /* it has more of them */
     bool denied;  /* its descriptors cannot be seen */
     bool compute; /* it has /dev/kfd open, whose work no DRM client shows */
 };
@@ -40,8 +41,8 @@ struct drm {
     unsigned first, count;
     struct drm_card card[GPU_DEVICES];
     unsigned sweep;
-    bool swept;                     /* in this round */
     bool memory_known, usage_known; /* by that sweep, of all members */
+    bool cut;                       /* it could not look at everything */
     struct drm_client client[DRM_CLIENTS];
     size_t client_count;
     struct drm_holder holder[DRM_HOLDERS];
@@ -49,5 +50,5 @@ struct drm {
 };
 
 int pr_drm_clients(void *state, struct pr_gpu_work *w, unsigned card);
-/* After the above in the same round: was utilisation in it? */
+/* Right after the above: was utilisation in it? */
 int pr_drm_usage(void *state, struct pr_gpu_work *w, unsigned card);

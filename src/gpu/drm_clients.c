@@ -16,6 +16,8 @@
     (NS_PER_S / 2) /* between two looks at the descriptors of a process with a client */
 #define LOOK_OTHER (3 * NS_PER_S) /* and of one without */
 
+static const char unseen[] = "not all that members have of DRM devices can be looked at";
+
 struct looking {
     const struct pr_gpu_work *w;
     struct drm_holder *holder;
@@ -27,10 +29,13 @@ static bool look_at_link(void *of, const char *name)
     char path[64], target[32];
     snprintf(path, sizeof path, "%d/fd/%.16s", (int)l->holder->pid, name);
     ssize_t n = readlinkat(l->w->host->proc, path, target, sizeof target);
-    if (n >= 9 && strncmp(target, "/dev/dri/", 9) == 0)
+    bool client = n >= 9 && strncmp(target, "/dev/dri/", 9) == 0;
+    if (client && l->holder->count == DRM_FILES)
+        l->holder->more = true;
+    else if (client)
         l->holder->fd[l->holder->count++] = atoi(name);
     l->holder->compute |= n == 8 && strncmp(target, "/dev/kfd", 8) == 0;
-    return l->holder->count < DRM_FILES;
+    return true;
 }
 
 static void look(const struct pr_gpu_work *w, struct drm_holder *h, int64_t now)
@@ -41,7 +46,7 @@ static void look(const struct pr_gpu_work *w, struct drm_holder *h, int64_t now)
         return;
     h->looked = now;
     h->count = 0;
-    h->compute = false;
+    h->compute = h->more = false;
     snprintf(path, sizeof path, "%d/fd", (int)h->pid);
     int r = pr_fs_list(w->host->proc, path, names, sizeof names, look_at_link, &l);
     h->denied = r == -EACCES || r == -EPERM;
@@ -111,6 +116,13 @@ static double busiest(struct drm_client *known, const struct pr_drm_client *now,
     return most;
 }
 
+/* Somebody could not be looked at: a sum without it would be too small. */
+static void lose_sight(struct drm *d)
+{
+    d->memory_known = d->usage_known = false;
+    d->cut = true;
+}
+
 static void take_client(struct drm *d, struct pr_gpu_work *w, pid_t pid,
                         const struct pr_drm_client *c, int64_t now)
 {
@@ -121,6 +133,8 @@ static void take_client(struct drm *d, struct pr_gpu_work *w, pid_t pid,
     /* Without an id a process has one client: its descriptors may all be of the same. */
     struct drm_client *known = client_of(d, card, c->has_id ? c->id : ~(uint64_t)pid, &fresh);
     struct pr_gpu_use *use = known ? pr_gpu_use_of(w->round, pid, d->first + card) : NULL;
+    if (!use)
+        lose_sight(d);
     if (!use || known->sweep == d->sweep)
         return;
     double usage = fresh ? 0 : busiest(known, c, now);
@@ -152,8 +166,9 @@ static void sweep_one(struct drm *d, struct pr_gpu_work *w, struct drm_holder *h
         if (told)
             take_client(d, w, h->pid, &c, now);
     }
-    d->memory_known &= !h->denied;
-    d->usage_known &= !h->denied && !h->compute;
+    if (h->denied || h->more)
+        lose_sight(d);
+    d->usage_known &= !h->compute;
     if (h->compute)
         w->round->no_usage =
             "a member computes through /dev/kfd, whose use the kernel does not tell";
@@ -179,30 +194,35 @@ int pr_drm_clients(void *state, struct pr_gpu_work *w, unsigned card)
     struct drm *d = state;
     int64_t now = pr_clock_boot();
     (void)card;
-    d->swept = d->memory_known = true;
+    d->memory_known = true;
     d->usage_known = d->sweep > 0; /* there is something to compare with */
+    d->cut = false;
     d->sweep++;
+    if (w->members_cut)
+        lose_sight(d);
     for (size_t i = 0; i < w->member_count; i++) {
         struct drm_holder *h = holder_of(d, w->members[i]);
-        if (!h)
+        if (!h) {
+            lose_sight(d);
             break;
+        }
         h->sweep = d->sweep;
         look(w, h, now);
         sweep_one(d, w, h, now);
     }
     forget(d);
+    for (unsigned i = 0; i < d->count; i++)
+        w->round->card[d->first + i].listed = d->memory_known;
     if (!d->memory_known)
-        w->round->no_memory = "a DRM driver does not tell the memory of a member";
+        w->round->no_memory = d->cut ? unseen : "a DRM driver does not tell the memory of a member";
     return d->memory_known ? 0 : -EAGAIN;
 }
 
 int pr_drm_usage(void *state, struct pr_gpu_work *w, unsigned card)
 {
     struct drm *d = state;
-    bool known = d->swept && d->usage_known;
     (void)card;
-    d->swept = false;
-    if (!known && d->sweep > 1 && !w->round->no_usage)
-        w->round->no_usage = "a DRM driver does not tell the use of a member";
-    return known ? 0 : -EAGAIN;
+    if (!d->usage_known && d->sweep > 1 && !w->round->no_usage)
+        w->round->no_usage = d->cut ? unseen : "a DRM driver does not tell the use of a member";
+    return d->usage_known ? 0 : -EAGAIN;
 }

@@ -21,6 +21,7 @@ struct pr_gpu_work {
     size_t note_count;
     const pid_t *members; /* as of the last tick */
     size_t member_count;
+    bool members_cut;    /* there are more */
     int descriptors;     /* that the vendors' libraries hold */
     bool claimed_nvidia; /* a vendor speaks for the NVIDIA devices already */
     char why[160];       /* of the last vendor that could not be opened */
@@ -32,6 +33,7 @@ struct pr_gpu_call {
     double period;  /* seconds: there is no use in asking more often; 0 for each time */
     bool of_all;    /* of processes: once for all the vendor's devices */
     bool of_memory; /* of processes: what it says is about memory, else about usage */
+    bool follows;   /* it says what the one before it has found, and is made right after it */
     bool last;      /* a counter: once more at the end */
     /* 0; -EAGAIN: nothing new; -ENOTSUP: it never will; -ENODEV: the device is gone; else -errno.
      */
@@ -59,8 +61,12 @@ struct pr_gpu_card *pr_gpu_add_card(struct pr_gpu_work *w);
 void pr_gpu_put(struct pr_gpu_card *c, enum pr_metric_id id, double v);
 /* Why it is absent: a text that stays. */
 void pr_gpu_lacks(struct pr_gpu_card *c, enum pr_metric_id id, const char *reason);
-/* What a process has of a device, made where it is new; NULL where there are too many. */
+/* What a process has of a device, made where it is new; NULL where there are too many: the round is
+ * cut. */
 struct pr_gpu_use *pr_gpu_use_of(struct pr_gpu_round *r, pid_t pid, unsigned card);
+void pr_gpu_round_copy(struct pr_gpu_round *to, const struct pr_gpu_round *from);
+/* What nobody has taken yet stays, where the newer one does not have it. */
+void pr_gpu_round_merge(struct pr_gpu_round *to, const struct pr_gpu_round *from);
 /* Something happened that is worth an event. */
 void pr_gpu_say(struct pr_gpu_work *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -14,6 +14,8 @@
 #define NOT_KNOWN (~0ull)
 #define HELD(d)   (sizeof(d)->held / sizeof *(d)->held)
 
+static const char failed[] = "the driver fails to tell the processes of every device";
+
 /* The first layout has neither instance. Read from the end, each moves to where it belongs. */
 static void widen(struct nvml_process *list, unsigned count)
 {
@@ -53,32 +55,66 @@ static bool is_asked(const struct nvml *n, const struct pr_gpu_work *w, unsigned
     return !n->device[i].divided && !w->round->card[n->first + i].lost;
 }
 
+static bool is_unsupported(int result)
+{
+    return result == NVML_NOT_SUPPORTED || result == NVML_NO_FUNCTION;
+}
+
+static bool is_failure(int result)
+{
+    return result != NVML_OK && !is_unsupported(result);
+}
+
+/* Both lists of a device: one that it does not have is empty, one that fails is not. */
+static int list_one(struct nvml *n, struct pr_gpu_work *w, unsigned i, bool *unknown)
+{
+    struct nvml_device *d = &n->device[i];
+    struct pr_gpu_card *c = &w->round->card[n->first + i];
+    d->users = false;
+    int one = take_list(n, w, n->first + i, n->api.compute, unknown);
+    int two = take_list(n, w, n->first + i, n->api.graphics, unknown);
+    int result = one == NVML_OK || is_unsupported(one) ? two : one;
+    if (is_unsupported(result) && one == NVML_OK)
+        result = one;
+    d->listed = c->listed = result == NVML_OK;
+    n->told |= result == NVML_OK;
+    if (is_failure(result) && result != NVML_LOST && !d->silence_said) {
+        d->silence_said = true;
+        pr_gpu_say(w,
+                   "%s: the driver does not tell its processes (%s): what the job has of GPUs "
+                   "is absent while that is so",
+                   c->name, n->api.error ? n->api.error(result) : "an error");
+    }
+    return result;
+}
+
 int pr_nvml_process_memory(void *state, struct pr_gpu_work *w, unsigned card)
 {
+    static const char untold[] = "the driver does not tell the memory of processes";
     struct nvml *n = state;
-    bool unknown = false, any = false;
-    int result = NVML_NOT_SUPPORTED;
+    struct pr_gpu_round *r = w->round;
+    struct pr_gpu_owners owners = {.first = n->first, .count = n->count, .memory = true};
+    bool failing = false;
     (void)card;
     for (unsigned i = 0; i < n->count; i++) {
-        if (!is_asked(n, w, i))
-            continue;
-        n->device[i].users = false;
-        int one = take_list(n, w, n->first + i, n->api.compute, &unknown);
-        int two = take_list(n, w, n->first + i, n->api.graphics, &unknown);
-        result = one == NVML_OK ? one : two;
-        any |= result == NVML_OK;
-    }
-    struct pr_gpu_owners owners = {.first = n->first, .count = n->count, .memory = true};
-    for (unsigned i = 0; i < n->count; i++)
         owners.number[i] = n->device[i].minor;
-    owners.blind = n->blind = !any || unknown;
+        int result = is_asked(n, w, i) ? list_one(n, w, i, &owners.blind) : NVML_OK;
+        owners.blind |= is_unsupported(result);
+        failing |= is_failure(result);
+    }
+    owners.blind |= !n->told; /* a driver that never did */
     pr_gpu_find_owners(w, &owners);
-    if (w->round->memory_whole || (any && !unknown))
-        return 0;
-    w->round->no_memory = "the driver does not tell the memory of processes";
-    return result == NVML_OK || result == NVML_NOT_SUPPORTED || result == NVML_NO_FUNCTION
-               ? -EAGAIN /* a member may still open a device, and stand for it */
-               : -EIO;
+    failing &= n->told || !r->memory_whole;
+    for (unsigned i = 0; i < n->count && r->memory_whole; i++)
+        r->card[n->first + i].listed = true;
+    if (failing || (owners.blind && !r->memory_whole)) {
+        r->memory_whole = false;
+        r->no_memory = failing ? failed : untold;
+        return failing ? -EIO : -EAGAIN; /* a member may still open a device, and stand for it */
+    }
+    if (r->no_memory == failed || r->no_memory == untold)
+        r->no_memory = NULL;
+    return 0;
 }
 
 /* One entry for each process with what it has used since; where a driver gives several, their
@@ -88,6 +124,7 @@ static void take_uses(struct nvml *n, struct nvml_device *d, unsigned count)
     unsigned long long newest = d->processes_seen;
     unsigned times[HELD(d)] = {0};
     d->held_count = 0;
+    d->held_cut = false;
     for (unsigned i = 0; i < count; i++) {
         const struct nvml_use *u = &n->uses[i];
         size_t k = 0;
@@ -96,6 +133,7 @@ static void take_uses(struct nvml *n, struct nvml_device *d, unsigned count)
         newest = u->time > newest ? u->time : newest;
         while (k < d->held_count && d->held[k].pid != u->pid)
             k++;
+        d->held_cut |= k == HELD(d);
         if (k == HELD(d))
             continue;
         if (k == d->held_count)
@@ -146,6 +184,7 @@ static int read_uses(struct nvml *n, struct nvml_device *d)
         return result;
     if (pr_clock_boot() - d->processes_at > hold(d)) { /* nothing new for so long: nothing at all */
         d->held_count = 0;
+        d->held_cut = false;
         d->processes_told = true;
     }
     return d->processes_told ? NVML_OK : NVML_NOT_FOUND;
@@ -157,14 +196,15 @@ static int use_of_one(struct nvml *n, struct pr_gpu_work *w, unsigned i)
     if (d->no_process_use || !n->api.process_use || d->part)
         return NVML_NOT_SUPPORTED;
     int result = read_uses(n, d);
-    if (result == NVML_NOT_FOUND && !n->blind && !d->users)
+    if (result == NVML_NOT_FOUND && d->listed && !d->users)
         return NVML_OK; /* nobody is there */
     for (size_t k = 0; k < d->held_count && result == NVML_OK; k++) {
         struct pr_gpu_use *use = pr_gpu_use_of(w->round, (pid_t)d->held[k].pid, n->first + i);
         if (use)
             use->usage = d->held[k].usage;
     }
-    d->no_process_use = result == NVML_NOT_SUPPORTED || result == NVML_NO_FUNCTION;
+    w->round->cut |= d->held_cut && result == NVML_OK;
+    d->no_process_use = is_unsupported(result);
     return result;
 }
 
@@ -179,7 +219,7 @@ int pr_nvml_process_use(void *state, struct pr_gpu_work *w, unsigned card)
         if (!is_asked(n, w, i))
             continue;
         int result = use_of_one(n, w, i);
-        owners.blind |= result == NVML_NOT_SUPPORTED || result == NVML_NO_FUNCTION;
+        owners.blind |= is_unsupported(result);
         if (result != NVML_OK)
             r = owners.blind || result == NVML_NOT_FOUND ? -EAGAIN : -EIO;
     }
@@ -187,5 +227,9 @@ int pr_nvml_process_use(void *state, struct pr_gpu_work *w, unsigned card)
     if (owners.blind)
         w->round->no_usage = "the driver does not tell the use of processes on every device "
                              "(divided ones, old drivers)";
+    else if (r == -EIO)
+        w->round->no_usage = failed;
+    else if (w->round->no_usage == failed)
+        w->round->no_usage = NULL;
     return w->round->usage_whole ? 0 : r;
 }

@@ -28,9 +28,11 @@ struct nvml_device {
     unsigned long long processes_seen;
     int64_t processes_at, processes_step; /* boot time; the shortest between two samples, ns */
     bool processes_told, no_process_use;
-    bool users; /* the lists had somebody */
+    bool listed, users; /* the lists were told; they had somebody */
+    bool silence_said;
     struct nvml_held held[64];
     size_t held_count;
+    bool held_cut; /* there were more */
     unsigned long long pcie[2], reasons, ecc;
     int64_t pcie_at;
     bool ecc_known, events_asked;
@@ -41,7 +43,7 @@ struct nvml {
     struct nvml_api api;
     void *library, *events;
     bool old_processes; /* only the first layout */
-    bool blind;         /* the lists do not tell who is there */
+    bool told;          /* some device has told who is on it */
     unsigned first, count;
     struct nvml_device device[GPU_DEVICES];
     struct nvml_sample samples[NVML_BUFFER];

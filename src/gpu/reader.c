@@ -53,7 +53,7 @@ static int make_call(struct pr_gpu_reader *r, const struct pr_gpu_opened *o, siz
 static bool is_due(const struct pr_gpu_reader *r, const struct pr_gpu_call *c,
                    const struct pr_gpu_call_state *s, bool last)
 {
-    if (s->never || s->round == r->rounds || (last && !c->last))
+    if (c->follows || s->never || s->round == r->rounds || (last && !c->last))
         return false;
     return !s->at || last || (double)(r->began - s->at) >= c->period * 0.9e9;
 }
@@ -68,7 +68,10 @@ static void make(struct pr_gpu_reader *r, struct pr_gpu_opened *o, size_t call, 
                  struct pr_gpu_call_state *s)
 {
     struct pr_gpu_card *c = &r->round.card[card];
-    if (make_call(r, o, call, card, s) != -ENODEV || o->vendor->calls[call].of_all)
+    int result = make_call(r, o, call, card, s);
+    if (o->vendor->calls[call + 1].follows)
+        make_call(r, o, call + 1, card, &o->all[call + 1]);
+    if (result != -ENODEV || o->vendor->calls[call].of_all)
         return;
     c->lost = true;
     pr_values_none(c->value, DEVICE_VALUES);
@@ -160,6 +163,41 @@ static bool note_known(void *of, struct place p)
     return true;
 }
 
+/* Who is on a device that did not say so this time is who was there before: else a count of devices
+ * would go up and down with what is read. */
+static void carry(struct pr_gpu_reader *r)
+{
+    struct pr_gpu_round *round = &r->round;
+    for (size_t i = 0; i < round->use_count; i++)
+        round->use[i].on = round->use[i].memory > 0;
+    for (size_t i = 0; i < r->on_count; i++) {
+        const struct pr_gpu_card *c = &round->card[r->on[i].card];
+        struct pr_gpu_use *use =
+            c->listed || c->lost ? NULL : pr_gpu_use_of(round, r->on[i].pid, r->on[i].card);
+        if (use)
+            use->on = true;
+    }
+    r->on_count = 0;
+    for (size_t i = 0; i < round->use_count; i++)
+        if (round->use[i].on)
+            r->on[r->on_count++] = (struct pr_gpu_on){round->use[i].pid, round->use[i].card};
+}
+
+static void conclude(struct pr_gpu_reader *r)
+{
+    static const char full[] = "more processes use GPUs than there is room for";
+    struct pr_gpu_round *round = &r->round;
+    struct known known = {.r = r, .all = {true, true}};
+    for_each_call(r, note_known, &known);
+    carry(r);
+    round->usage_known = known.any[0] && known.all[0] && !round->cut;
+    round->memory_known = known.any[1] && known.all[1] && !round->cut;
+    const char **reasons[] = {&round->no_memory, &round->no_usage};
+    for (size_t i = 0; i < 2; i++)
+        if (round->cut || *reasons[i] == full)
+            *reasons[i] = round->cut ? full : NULL;
+}
+
 /* Without a counter of its own: power over time, and said so. */
 static void integrate(struct pr_gpu_reader *r, unsigned card)
 {
@@ -186,24 +224,23 @@ static void begin(struct pr_gpu_reader *r)
     r->began = now;
     r->rounds++;
     r->round.use_count = 0;
-    r->round.memory_whole = r->round.usage_whole = false;
-    for (size_t i = 0; i < r->round.card_count; i++)
+    r->round.memory_whole = r->round.usage_whole = r->round.cut = false;
+    for (size_t i = 0; i < r->round.card_count; i++) {
         pr_values_none(r->round.card[i].value, DEVICE_VALUES);
+        r->round.card[i].listed = false;
+    }
 }
 
 void pr_gpu_reader_read(struct pr_gpu_reader *r, bool last)
 {
     struct choosing choosing = {.r = r, .last = last};
-    struct known known = {.r = r, .all = {true, true}};
     begin(r);
     r->closing = last;
     for_each_call(r, make_cheap, &choosing);
     make_dear(&choosing);
-    for_each_call(r, note_known, &known);
+    conclude(r);
     for (size_t i = 0; i < r->round.card_count; i++)
         integrate(r, (unsigned)i);
-    r->round.usage_known = known.any[0] && known.all[0];
-    r->round.memory_known = known.any[1] && known.all[1];
     r->round.at = pr_clock_boot();
     int64_t took = r->round.at - r->began;
     r->took = r->took ? (r->took * 3 + took) / 4 : took;

@@ -39,9 +39,14 @@ struct pr_gpu_reader {
     struct pr_gpu_cost cost[GPU_READINGS];
     struct pr_gpu_call_state state[GPU_DEVICES][GPU_CALLS];
     unsigned long rounds;
-    bool closing;         /* the last round */
-    int64_t began, took;  /* the round; how long one takes, a running mean */
-    double allowance;     /* ns of CPU for what is dear */
+    bool closing;        /* the last round */
+    int64_t began, took; /* the round; how long one takes, a running mean */
+    double allowance;    /* ns of CPU for what is dear */
+    struct pr_gpu_on {   /* who was on which device, when that was told last */
+        pid_t pid;
+        unsigned card;
+    } on[GPU_USES];
+    size_t on_count;
     struct pr_gpu_power { /* energy by power over time, where a device has no counter */
         double joules, watts;
         int64_t at;

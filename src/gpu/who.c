@@ -172,6 +172,8 @@ void pr_gpu_find_owners(struct pr_gpu_work *w, const struct pr_gpu_owners *o)
     bool strange = false, claimed[GPU_DEVICES] = {false};
     char names[4096] __attribute__((aligned(16)));
     bool found = match(w, o, &strange);
+    if (w->members_cut && (strange || o->blind)) /* it may be one of the others */
+        w->round->cut = true;
     if (!(o->blind || (strange && !found)))
         return;
     for (size_t i = 0; i < w->member_count; i++) {

@@ -18,8 +18,9 @@
 #define MS          (NS_PER_S / 1000)
 #define READ_LEAST  (90 * MS) /* between two readings: at most about ten a second */
 #define LEAD_LEAST  (2 * MS)
-#define START_DELAY (20 * MS) /* a job of a moment does not pay for the loading of a driver */
-#define DEADLINE    NS_PER_S  /* an older reading is none; a call that takes longer is a stall */
+#define START_DELAY (20 * MS)  /* a job of a moment does not pay for the loading of a driver */
+#define DEMAND      (100 * MS) /* that somebody who asks waits */
+#define DEADLINE    NS_PER_S   /* an older reading is none; a call that takes longer is a stall */
 
 struct pr_gpu {
     pthread_t thread;
@@ -28,6 +29,8 @@ struct pr_gpu {
     pthread_mutex_t lock; /* guards what follows, and is held for no more than a copy */
     pthread_cond_t changed;
     bool ending, ready, ended, has_out; /* ready: there has been a reading */
+    bool told_cut;                      /* there are more members than told */
+    int64_t read_began;                 /* boot time, of the last reading */
     int64_t wanted;                     /* boot time at which a reading should be there */
     double budget;
     pid_t told[GPU_MEMBERS];
@@ -52,44 +55,17 @@ static atomic_bool left_behind;
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-static void copy_round(struct pr_gpu_round *to, const struct pr_gpu_round *from)
-{
-    memcpy(to, from, offsetof(struct pr_gpu_round, card));
-    memcpy(to->card, from->card, from->card_count * sizeof *to->card);
-    memcpy(to->use, from->use, from->use_count * sizeof *to->use);
-}
-
-static void merge_card(struct pr_gpu_card *to, const struct pr_gpu_card *from)
-{
-    double value[DEVICE_VALUES];
-    memcpy(value, to->value, sizeof value);
-    *to = *from;
-    for (int slot = 0; slot < DEVICE_VALUES; slot++)
-        if (isnan(to->value[slot]) && !from->lost)
-            to->value[slot] = value[slot];
-}
-
-/* What nobody has taken yet stays, where there is nothing newer. */
-static void merge_round(struct pr_gpu_round *to, const struct pr_gpu_round *from)
-{
-    for (size_t i = 0; i < from->card_count; i++)
-        merge_card(&to->card[i], &from->card[i]);
-    if (from->memory_known || from->usage_known) {
-        memcpy(to, from, offsetof(struct pr_gpu_round, card));
-        memcpy(to->use, from->use, from->use_count * sizeof *to->use);
-    }
-    to->at = from->at;
-}
-
 static void publish(struct pr_gpu *g)
 {
     struct pr_gpu_reader *r = &g->reader;
     pthread_mutex_lock(&g->lock);
     if (g->has_out)
-        merge_round(&g->out, &r->round);
+        pr_gpu_round_merge(&g->out, &r->round);
     else
-        copy_round(&g->out, &r->round);
+        pr_gpu_round_copy(&g->out, &r->round);
     g->has_out = g->ready = true;
+    g->read_began = r->began;
+    pthread_cond_broadcast(&g->changed); /* somebody may have asked for it */
     for (size_t i = 0; i < r->work.note_count && g->note_count < GPU_NOTES; i++)
         g->note[g->note_count++] = r->work.note[i];
     r->work.note_count = 0;
@@ -129,6 +105,7 @@ static bool wait_for_turn(struct pr_gpu *g, int64_t *served)
     *served = g->wanted;
     g->reader.budget = g->budget;
     g->reader.work.member_count = g->told_count;
+    g->reader.work.members_cut = g->told_cut;
     memcpy(g->members, g->told, g->told_count * sizeof *g->members);
     pthread_mutex_unlock(&g->lock);
     return !ending;
@@ -222,17 +199,38 @@ int pr_gpu_start(struct pr_gpu **ret, const struct pr_gpu_setting *setting)
     return 0;
 }
 
+static void want(struct pr_gpu *g, const struct pr_entities *set, int64_t next)
+{
+    size_t count = 0;
+    g->wanted = next;
+    for (size_t k = 0; k < set->count; k++)
+        if (pr_entity_is_here(set->items[k]) && count++ < GPU_MEMBERS)
+            g->told[count - 1] = set->items[k]->pid;
+    g->told_cut = count > GPU_MEMBERS;
+    g->told_count = g->told_cut ? GPU_MEMBERS : count;
+    pthread_cond_signal(&g->changed);
+}
+
 void pr_gpu_tell(struct pr_gpu *g, const struct pr_entities *set, int64_t next, double budget)
 {
     if (!g || pthread_mutex_trylock(&g->lock) != 0)
         return;
-    g->wanted = next;
     g->budget = budget;
-    g->told_count = 0;
-    for (size_t k = 0; k < set->count && g->told_count < GPU_MEMBERS; k++)
-        if (pr_entity_is_here(set->items[k]))
-            g->told[g->told_count++] = set->items[k]->pid;
-    pthread_cond_signal(&g->changed);
+    want(g, set, next);
+    pthread_mutex_unlock(&g->lock);
+}
+
+void pr_gpu_ask(struct pr_gpu *g, const struct pr_entities *set)
+{
+    int64_t began = g ? atomic_load(&g->reader.call_began) : 0, now = pr_clock_boot();
+    if (!g || (began && now - began > DEMAND)) /* it hangs, or is still loading */
+        return;
+    pthread_mutex_lock(&g->lock);
+    if (g->out.card_count && !g->ended && now - g->read_began >= READ_LEAST) {
+        want(g, set, now);
+        while (g->read_began < now && !g->ended && pr_clock_boot() < now + DEMAND)
+            wait_until(g, now + DEMAND);
+    }
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -262,7 +260,7 @@ struct pr_gpu_round *pr_gpu_take(struct pr_gpu *g, int64_t now, struct pr_events
         return NULL;
     bool fresh = g->has_out;
     if (fresh)
-        copy_round(&g->taken, &g->out);
+        pr_gpu_round_copy(&g->taken, &g->out);
     g->has_out = false;
     memcpy(g->taken_reason, g->reason, sizeof g->reason);
     for (size_t i = 0; i < g->note_count; i++)

@@ -245,6 +245,32 @@ def test_a_device_that_falls_off_the_bus(gpu):
     assert known([line for line in devices["gpu0"] if line["elapsed"] > 1.2], "gpu.power")
 
 
+@pytest.mark.parametrize("code", [7, 999], ids=["too many processes", "an unknown error"])
+def test_a_device_that_stops_to_tell_its_processes(gpu, code):
+    """What the job has of all devices is then not known, rather than what it has of the others."""
+    script = TWO + f"fail 1 processes {code} 1.0\n"
+    uses = ("0", "1000000000 c 50 99"), ("1", "500000000 c 20 99")
+    summary, devices, lines = gpu.run(script, "-i", "100ms", *job(*uses, seconds=2.5))
+    samples = [line for line in lines if line["type"] == "sample" and line["elapsed"] > 0.4]
+    late = [s for s in samples if s["elapsed"] > 1.3]
+    assert set(known(samples, "gpu.mem")) == {1.5 * GB} and known(late, "gpu.mem") == []
+    assert set(known(samples, "gpu.count")) == set(known(late, "gpu.count")) == {2}  # who was there is there
+    assert known(late, "gpu.usage") and all(v == pytest.approx(0.7) for v in known(late, "gpu.usage"))
+    assert known([line for line in devices["gpu1"] if line["elapsed"] > 1.3], "gpu.job.mem") == []
+    assert known([line for line in devices["gpu1"] if line["elapsed"] > 1.3], "gpu.mem.used")
+    assert [e for e in events(summary) if e.startswith("gpu1: the driver does not tell its processes")]
+    assert len(events(summary)) == 1 and problems(summary) == []
+
+
+def test_a_device_that_never_tells_its_processes(gpu):
+    script = TWO + "fail 1 processes 999 0\nfail 1 use 999 0\n"
+    summary, _, _ = gpu.run(script, "-i", "100ms", *job(("0", "1000000000 c 50 99")))
+    reasons = {a["metric"]: a["reason"] for a in summary["absent"]}
+    for key in ("gpu.mem", "gpu.usage"):
+        assert key not in summary["metrics"] and "fails to tell the processes of every device" in reasons[key]
+    assert by_name(summary)["gpu1"]["metrics"]["gpu.power"]["mean"] == 250
+
+
 def test_errors_and_held_down_clocks_are_events(gpu):
     script = TWO + "xid 1 79 0.3\nset 0 ecc 2 1.0\nset 0 reasons 4 0.5\nset 0 reasons 1 1.0\n"
     summary, devices, _ = gpu.run(script, "-i", "100ms", "sleep", "2.6")
@@ -362,50 +388,43 @@ def test_attach(gpu):
     assert max(line["values"]["gpu.mem"] or 0 for line in lines if line["type"] == "sample") == 3 * GB
 
 
+def host(gpu, folder, source, *args):
+    """What a program says that uses the library."""
+    here = pathlib.Path(__file__).parents[2]
+    subprocess.run(["cc", "-I", here / "include", "-o", folder / "host", here / "tests" / "fake_nvml" / source,
+                    BUILD / "libproctor.so", f"-Wl,-rpath,{BUILD}", *SANITIZE], check=True)
+    done = subprocess.run([folder / "host", *args], env={**gpu.proctor.env, **gpu.env()}, capture_output=True, text=True,
+                          timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("pause", [0.3, 1.5])
+def test_samples_that_a_program_takes_itself(gpu, tmp_path, pause):
+    """Nobody can read for them beforehand: they ask, and what they get is of now."""
+    gpu.script.write_text(TWO + "set 0 memory 5000000000 4.4\n")
+    out = [line.split() for line in host(gpu, tmp_path, "collect.c", str(pause), str(round(6 / pause))).splitlines()]
+    at, took, mem = ([float(line[i]) for line in out] for i in range(3))
+    late = [m for t, m in zip(at, mem) if t > 1.1]  # until then the driver is loaded, and a first interval goes on
+    assert len(late) >= 3 and set(late) == {3 * GB, 6 * GB}, out
+    assert [m for t, m in zip(at, mem) if t > 4.5][0] == 6 * GB, "a value of the sample before"
+    assert max(took) < 0.2 * SLACK
+
+
+def test_a_sample_does_not_wait_for_long(gpu, tmp_path):
+    gpu.script.write_text(TWO + "hang 0 power 30 1.2 99\n")
+    out = [line.split() for line in host(gpu, tmp_path, "collect.c", "0.5", "6").splitlines()]
+    assert max(float(line[1]) for line in out) < 0.3 * SLACK
+    assert out[2][2] == str(3 * GB) and out[-1][2] == "nan"
+
+
 def test_the_library_takes_its_thread_out(gpu, tmp_path):
     """Inside a host process, the thread that reads GPUs is not the host's."""
-    source = tmp_path / "host.c"
-    source.write_text(HOST)
-    subprocess.run(["cc", "-I", pathlib.Path(__file__).parents[2] / "include", "-o", tmp_path / "host", source,
-                    BUILD / "libproctor.so", f"-Wl,-rpath,{BUILD}", *SANITIZE], check=True)
     gpu.script.write_text(TWO + "burn 0 memory 0.02\n")
-    done = subprocess.run([tmp_path / "host"], env={**gpu.proctor.env, **gpu.env()}, capture_output=True, text=True, timeout=60,
-                          stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
-    threads, cpu, fds, summary = done.stdout.split("\n", 3)
+    threads, cpu, fds, summary = host(gpu, tmp_path, "host.c").split("\n", 3)
     assert float(threads) == 1 and float(fds) == 3
     assert float(cpu) < 0.1 * SLACK, "the thread burned more than that"
     assert json.loads(summary)["self"]["gpu"]["cpu_seconds"] > 0.1
 
 
 SANITIZE = ["-fsanitize=address,undefined"] if os.environ.get("PROCTOR_TEST_SANITIZED") == "1" else []
-HOST = r"""
-#include <proctor/proctor.h>
-#include <stdio.h>
-#include <unistd.h>
-
-static double threads, cpu, fds;
-
-static void on_sample(const struct proctor_snapshot *s, void *data)
-{
-    (void)data;
-    proctor_snapshot_value(s, "threads", &threads);
-    proctor_snapshot_value(s, "cpu.time", &cpu);
-    proctor_snapshot_value(s, "fds", &fds);
-}
-
-int main(void)
-{
-    struct proctor_monitor *m;
-    struct proctor_error err;
-    if (proctor_monitor_new(&m, &err) < 0 || proctor_monitor_watch_pid(m, getpid(), 0, &err) < 0 ||
-        proctor_monitor_set(m, "interval", "100ms", &err) < 0 || proctor_monitor_set(m, "budget", "50%", &err) < 0 ||
-        proctor_monitor_on_sample(m, on_sample, NULL) < 0 || proctor_monitor_start(m, &err) < 0)
-        return 1;
-    sleep(2);
-    proctor_monitor_stop(m, NULL);
-    printf("%g\n%g\n%g\n%s", threads, cpu, fds, proctor_monitor_summary_json(m));
-    proctor_monitor_free(m);
-    return 0;
-}
-"""

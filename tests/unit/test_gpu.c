@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPUs of DRM drivers: sysfs, hwmon and fdinfo of a tree, read by the reader without its thread. */
 #include "tree.h"
-#include "gpu/drm_fdinfo.h"
+#include "gpu/drm.h"
 #include "gpu/reader.h"
 #include "util/clock.h"
 
 static char dir[TREE_PATH];
 static struct pr_host host;
 static struct pr_gpu_reader *reader;
-static pid_t members[8];
+static pid_t members[600];
 static int64_t now;
 
 int64_t __wrap_pr_clock_boot(void);
@@ -310,6 +310,109 @@ static void test_a_process_that_opens_it_later(void **state)
     assert_null(use(102, 1 - amd()));
 }
 
+/* --- more than there is room for -------------------------------------------------------------- */
+
+/* Many are dear: here, that is no reason not to look at them. */
+static void open_freely(size_t count)
+{
+    open_reader(count);
+    reader->budget = 1e6;
+}
+
+static void assert_nothing_known(void)
+{
+    read_after(1);
+    read_after(1);
+    assert_false(reader->round.memory_known);
+    assert_false(reader->round.usage_known);
+    assert_non_null(reader->round.no_memory);
+    assert_non_null(reader->round.no_usage);
+}
+
+static void add_client(pid_t pid, int fd, unsigned id, const char *rest)
+{
+    char name[64], text[256];
+    snprintf(name, sizeof name, "proc/%d/fdinfo/%d", (int)pid, fd);
+    snprintf(text, sizeof text,
+             "drm-client-id:\t%u\n%s\ndrm-memory-vram:\t1 KiB\ndrm-engine-gfx:\t1 ns\n", id, rest);
+    tree_write(dir, name, text);
+    snprintf(name, sizeof name, "proc/%d/fd/%d", (int)pid, fd);
+    link_to(name, "/dev/dri/renderD128");
+}
+
+#define AMD   "drm-driver:\tamdgpu\ndrm-pdev:\t0000:03:00.0"
+#define INTEL "drm-driver:\ti915\ndrm-pdev:\t0000:4d:00.0"
+
+/* They hold nothing at all, which is known of as many as can be looked at. */
+static void test_many_members(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i <= DRM_HOLDERS; i++)
+        members[i] = (pid_t)(1000 + i);
+    open_freely(DRM_HOLDERS);
+    read_after(1);
+    read_after(1);
+    assert_true(reader->round.memory_known && reader->round.usage_known);
+    reader->work.member_count++;
+    assert_nothing_known();
+}
+
+static void test_members_of_whom_nobody_was_told(void **state)
+{
+    (void)state;
+    open_freely(3);
+    reader->work.members_cut = true;
+    assert_nothing_known();
+}
+
+static void test_many_files_of_a_process(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DRM_FILES; i++)
+        add_client(102, 10 + i, 7, AMD);
+    open_freely(3);
+    read_after(1);
+    read_after(1);
+    assert_true(reader->round.memory_known && reader->round.usage_known);
+    add_client(102, 10 + DRM_FILES, 7, AMD);
+    assert_nothing_known();
+}
+
+static void test_many_clients(void **state)
+{
+    (void)state;
+    size_t count = DRM_CLIENTS / DRM_FILES + 1;
+    for (size_t i = 0; i < count; i++) {
+        members[i] = (pid_t)(1000 + i);
+        for (int k = 0; k < DRM_FILES; k++)
+            add_client(members[i], 10 + k, (unsigned)(i * DRM_FILES) + (unsigned)k, AMD);
+    }
+    open_freely(count - 1);
+    read_after(1);
+    read_after(1);
+    assert_true(reader->round.memory_known && reader->round.usage_known);
+    reader->work.member_count++;
+    assert_nothing_known();
+}
+
+/* Two clients that all of them share: what is too many are the pairs of process and device. */
+static void test_many_uses(void **state)
+{
+    (void)state;
+    size_t count = GPU_USES / 2 + 1;
+    for (size_t i = 0; i < count; i++) {
+        members[i] = (pid_t)(1000 + i);
+        add_client(members[i], 10, 1, AMD);
+        add_client(members[i], 11, 2, INTEL);
+    }
+    open_freely(count - 1);
+    read_after(1);
+    read_after(1);
+    assert_true(reader->round.memory_known && reader->round.usage_known);
+    reader->work.member_count++;
+    assert_nothing_known();
+}
+
 /* --- fdinfo ----------------------------------------------------------------------------------- */
 
 static void test_fdinfo(void **state)
@@ -348,6 +451,11 @@ int main(void)
         TEST(test_what_a_driver_does_not_tell_is_not_0),
         TEST(test_compute_without_a_client),
         TEST(test_a_process_that_opens_it_later),
+        TEST(test_many_members),
+        TEST(test_members_of_whom_nobody_was_told),
+        TEST(test_many_files_of_a_process),
+        TEST(test_many_clients),
+        TEST(test_many_uses),
         TEST(test_fdinfo),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,6 +199,68 @@ static void test_a_driver_that_tells_nothing_of_processes(void **state)
     assert_near(r->use[0].usage, 0.25, 1e-9);
 }
 
+/* --- rounds that nobody has taken ------------------------------------------------------------- */
+
+/* Usage is told in every second round only: what an untaken one has of it stays. */
+static void test_what_is_not_newer_stays(void **state)
+{
+    (void)state;
+    struct pr_gpu_round *next = calloc(1, sizeof *next);
+    assert_non_null(next);
+    *pr_gpu_use_of(r, 500, 0) = (struct pr_gpu_use){500, 0, 10, 0.5, true};
+    *pr_gpu_use_of(r, 501, 1) = (struct pr_gpu_use){501, 1, 20, NAN, true};
+    r->memory_known = r->usage_known = true;
+    *pr_gpu_use_of(next, 500, 0) = (struct pr_gpu_use){500, 0, 30, NAN, true};
+    next->memory_known = next->memory_whole = true;
+    next->card_count = 2;
+    next->at = 7;
+    pr_gpu_round_merge(r, next);
+    assert_true(r->memory_known && r->usage_known && r->memory_whole && !r->usage_whole);
+    assert_int_equal(r->use_count, 1); /* the other has gone */
+    assert_exactly(memory_of(500, 0), 30);
+    assert_near(pr_gpu_use_of(r, 500, 0)->usage, 0.5, 1e-9);
+    assert_int_equal(r->at, 7);
+    /* And the other way round. */
+    *next = (struct pr_gpu_round){.usage_known = true, .card_count = 2};
+    *pr_gpu_use_of(next, 501, 1) = (struct pr_gpu_use){501, 1, NAN, 0.2, false};
+    pr_gpu_round_merge(r, next);
+    assert_true(r->memory_known && r->usage_known && r->memory_whole);
+    assert_exactly(memory_of(500, 0), 30);
+    assert_absent(pr_gpu_use_of(r, 500, 0)->usage);
+    assert_near(pr_gpu_use_of(r, 501, 1)->usage, 0.2, 1e-9);
+    free(next);
+}
+
+static void test_a_full_round_knows_nothing(void **state)
+{
+    (void)state;
+    struct pr_gpu_round *next = calloc(1, sizeof *next);
+    assert_non_null(next);
+    for (pid_t i = 0; i < GPU_USES; i++)
+        add(1000 + i, 0, 10);
+    assert_false(r->cut);
+    r->memory_known = true;
+    pr_gpu_use_of(next, 500, 0)->usage = 0.5;
+    next->usage_known = true;
+    next->card_count = 2;
+    pr_gpu_round_merge(r, next);
+    assert_true(r->cut && !r->memory_known && !r->usage_known);
+    free(next);
+}
+
+/* A pid of nobody that can be seen may be one of those that are left out. */
+static void test_strangers_where_members_are_left_out(void **state)
+{
+    (void)state;
+    w.members_cut = true;
+    add(900, 0, 10);
+    pr_gpu_find_owners(&w, &owners);
+    assert_false(r->cut);
+    add(77777, 0, 10);
+    pr_gpu_find_owners(&w, &owners);
+    assert_true(r->cut);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
@@ -212,6 +274,9 @@ int main(void)
         TEST(test_not_where_a_member_was_matched),
         TEST(test_only_what_the_job_may_see),
         TEST(test_a_driver_that_tells_nothing_of_processes),
+        TEST(test_what_is_not_newer_stays),
+        TEST(test_a_full_round_knows_nothing),
+        TEST(test_strangers_where_members_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
