@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the repository says about itself is true."""
 import html
+import json
 import re
 import subprocess
 import sys
@@ -75,3 +76,15 @@ def test_every_target_does_something(root):
         assert re.search(rf"^{target}:.*\n\t", text, re.M), f"make {target} has no recipe"
     for target in re.findall(r"`make ([a-z-]+)", "".join(p.read_text() for p in root.glob("doc/*.md"))):
         assert target in targets, f"a document names `make {target}`"
+
+
+def test_the_summary_is_explained(root, build, tmp_path, clean_env):
+    """Each key that a summary has, at the top and one level below."""
+    subprocess.run([build / "proctor", "run", "-q", "--summary", tmp_path / "s.json", "sh", "-c", "sleep 0.1; true"],
+                   check=True, env=clean_env)
+    text = (root / "doc/summary.md").read_text()
+    summary = json.loads((tmp_path / "s.json").read_text())
+    keys = [*summary, *(k for name, v in summary.items() if isinstance(v, dict) and name not in ("metrics", "limits")
+                        for k in v), *summary["processes"]["list"][0], *summary["processes"]["commands"][0]]
+    for key in keys:
+        assert "." in key or f"`{key}`" in text, f"doc/summary.md does not explain {key}"
