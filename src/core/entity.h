@@ -80,8 +80,6 @@ struct pr_entities {
     size_t spare_count, spare_cap;
     bool with_mean, with_names; /* members have these; set before there are any */
     uint64_t started, exited;   /* how many have ever been members */
-    struct pr_left largest;     /* who had the most resident memory, and how much, at any sample */
-    double largest_rss;
 };
 
 void pr_entities_done(struct pr_entities *set);

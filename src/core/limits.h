@@ -4,6 +4,9 @@
 #include "core/derive.h"
 #include "core/host.h"
 
+/* Version 1 of cgroups says "none" with the largest number of whole pages: no limit is so high. */
+#define LIMIT_NONE 0x1p62
+
 /* The smallest of: the machine, the cgroup's limits up the hierarchy, CPU affinity. pid 0: the
  * machine alone. */
 void pr_limits_read(const struct pr_host *host, pid_t pid, struct pr_limits *ret);

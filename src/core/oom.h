@@ -20,6 +20,7 @@ struct pr_oom {
     double machine_kills; /* of anybody */
     double hits;  /* how often the limit of the nearest group that has run into it was met */
     double limit; /* of that group */
+    bool own;     /* it is the job's own */
     char where[OOM_PATH]; /* its path */
 };
 

@@ -93,18 +93,6 @@ static void take_net(struct pr_session *s, double *value, bool last)
             s->now.mark[id] = MARK_LOWER_BOUND;
 }
 
-static void find_largest(struct pr_entities *set)
-{
-    for (size_t k = 0; k < set->count; k++) {
-        const struct pr_entity *e = set->items[k];
-        if (!(e->value[METRIC_MEM_RSS] > set->largest_rss))
-            continue;
-        set->largest_rss = e->value[METRIC_MEM_RSS];
-        set->largest.pid = e->pid;
-        memcpy(set->largest.comm, e->comm, sizeof set->largest.comm);
-    }
-}
-
 void pr_tick_job(struct pr_session *s, double dt, bool last)
 {
     double *value = s->now.value;
@@ -117,7 +105,6 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
         value[id] = NAN;
     pr_fold(&s->set, value, s->now.mark);
     count_members(s, value);
-    find_largest(&s->set);
     double cpu = value[METRIC_CPU_TIME] - s->totals_before[METRIC_CPU_TIME];
     if (s->select.reads & READ_ENERGY)
         value[METRIC_ENERGY] = pr_energy_read(&s->energy, &s->host, cpu);

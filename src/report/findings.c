@@ -8,32 +8,36 @@
 
 enum { SIGKILL_NUMBER = 9, STATUS_OF_A_KILLED_ONE = 128 + SIGKILL_NUMBER };
 
-#define NO_LIMIT     0x1p62 /* version 1 says "none" with a number of whole pages */
-#define GROWTH_LEAST 0.1    /* of what it had in the end: else it was large all the time */
+#define GROWTH_LEAST 0.1 /* of what it had in the end: else it was large all the time */
 
 static bool was_killed(const struct pr_facts *facts)
 {
     return facts->exit_signal == SIGKILL_NUMBER || facts->exit_code == STATUS_OF_A_KILLED_ONE;
 }
 
-/* Who would have been the one: the largest that was ever seen. */
+/* Who would have been the one: the largest that is known. Where the job had more in one process
+ * than that, better nobody than the wrong one. */
 static void largest(const struct pr_session *s, struct pr_buf *out)
 {
-    /* One that was larger was never seen: better nobody than the wrong one. */
-    if (!(s->set.largest_rss > 0) || s->high[METRIC_MEM_RSS_PEAK] > 2 * s->set.largest_rss)
+    const struct pr_roll_entry *best = NULL;
+    for (size_t i = 0; i < s->roll.count; i++) {
+        const struct pr_roll_entry *e = pr_roll_at(&s->roll, i);
+        if (e->peak > (best ? best->peak : 0))
+            best = e;
+    }
+    if (!best || s->high[METRIC_MEM_RSS_PEAK] > 2 * best->peak)
         return;
     pr_buf_str(out, "; the largest process was ");
-    pr_text_safe(out, s->set.largest.comm);
-    pr_buf_printf(out, " (%d) with ", (int)s->set.largest.pid);
-    pr_units_human(out, s->set.largest_rss, UNIT_BYTES);
-    pr_buf_str(out, " when last seen");
+    pr_text_safe(out, best->comm);
+    pr_buf_printf(out, " (%d) with ", (int)best->pid);
+    pr_units_human(out, best->peak, UNIT_BYTES);
 }
 
 /* The limit that was met, or the one that would be met first. */
 static void limit(const struct pr_session *s, struct pr_buf *out)
 {
     const struct pr_oom *o = &s->oom;
-    bool met = o->hits > 0 && o->limit < NO_LIMIT;
+    bool met = o->hits > 0 && o->limit > 0;
     double bytes = met ? o->limit : s->limits.total[LIMIT_MEMORY];
     if (isnan(bytes))
         return;

@@ -12,13 +12,11 @@
 #include "util/fs.h"
 #include "util/scan.h"
 
-#define NO_LIMIT 0x1p62 /* version 1 says "none" with the largest number of whole pages */
-
 /* A limit lower than the one so far takes its place. */
 static void lower(struct pr_limits *l, enum pr_limit which, double value, const char *file,
                   const char *path)
 {
-    if (!(value >= 0.001) || value >= l->total[which] || value >= NO_LIMIT)
+    if (!(value >= 0.001) || value >= l->total[which] || value >= LIMIT_NONE)
         return;
     l->total[which] = value;
     snprintf(l->source[which], sizeof l->source[which], "%s%s%s", file, *path ? " of cgroup " : "",

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/limits.h"
 #include "source/cgroup_path.h"
 #include "util/fs.h"
 #include "util/scan.h"
@@ -103,7 +104,10 @@ static void take_hit(struct pr_oom *o, const struct pr_host *host, int level, do
 {
     size_t len = length_at(o, level);
     o->hits = hits;
+    o->own = level == 0;
     o->limit = number_at(o, host, level, o->version == 2 ? "memory.max" : "memory.limit_in_bytes");
+    if (o->limit >= LIMIT_NONE)
+        o->limit = NAN;
     snprintf(o->where, sizeof o->where, "%.*s", (int)(len - o->top), o->dir + o->top);
     if (!o->where[0])
         snprintf(o->where, sizeof o->where, "/");
