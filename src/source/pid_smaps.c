@@ -18,9 +18,12 @@ static const struct pr_scan_row rows[] = {
 
 static int read_smaps(const struct pr_tick *t, struct pr_entity *e)
 {
+    double known = e->value[METRIC_MEM_RSS]; /* by statm; what that does not tell stays absent */
     ssize_t n = pr_source_text(t, e, SOURCE_pid_smaps);
     if (n >= 0 && !pr_scan_keyed(t->text, (size_t)n, rows, sizeof rows / sizeof *rows, e->value))
         n = -EIO;
+    if (isnan(known))
+        e->value[METRIC_MEM_RSS] = NAN;
     e->share.at = n < 0 ? 0 : t->now;
     if (n < 0)
         e->value[METRIC_MEM_PSS] = e->value[METRIC_MEM_USS] = NAN; /* status knows swap, too */
