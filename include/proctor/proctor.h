@@ -58,7 +58,7 @@ PROCTOR_API int proctor_monitor_set(struct proctor_monitor *m, const char *optio
                                     const char *value, struct proctor_error *err);
 
 /* Called with each snapshot, from the thread that samples; the snapshot is valid during the call.
- * The callback must not call into the monitor. Before start. */
+ * The callback must not call into the monitor: calls give -EDEADLK there. Before start. */
 typedef void proctor_sample_fn(const struct proctor_snapshot *snapshot, void *data);
 PROCTOR_API int proctor_monitor_on_sample(struct proctor_monitor *m, proctor_sample_fn *fn,
                                           void *data);
