@@ -10,7 +10,7 @@ from datetime import datetime
 
 import pytest
 
-from proctor_cli import finish, skip_visibly, wait_until
+from proctor_cli import SANITIZED, finish, skip_visibly, wait_until
 
 NOBODY = dict(user=65534, group=65534, extra_groups=[])
 ORDINARY = ["root", "nobody"]
@@ -293,4 +293,4 @@ def test_many_dead_cost_little_memory(proctor, jobs):
     _, summary = proctor.recorded("--no-record", jobs / "family", "orphans", "3000", "50")
     assert summary["processes"]["commands"][0]["processes"] > 3000
     assert summary["processes"]["commands"][0]["exits_known"] > 3000
-    assert summary["self"]["rss_peak_bytes"] < 6 << 20
+    assert summary["self"]["rss_peak_bytes"] < 6 << 20 or SANITIZED
