@@ -7,7 +7,6 @@ import platform
 import re
 import statistics
 import subprocess
-import sys
 
 from .run import ROOT, Case
 
@@ -40,7 +39,7 @@ def machine():
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {"cpu": f"{os.cpu_count()} CPUs ({cpu.group(1) if cpu else platform.machine()})",
             "memory": f"{memory / 2**30:.0f} GiB", "kernel": f"Linux {platform.release()}",
-            "python": f"{platform.python_version()} ({sys.executable})", "commit": commit.stdout.strip() or "no commit",
+            "python": platform.python_version(), "commit": commit.stdout.strip() or "no commit",
             "date": datetime.date.today().isoformat(), "load": os.getloadavg()[0]}
 
 
