@@ -94,7 +94,8 @@ def test_a_phase_has_the_use_of_its_command_and_of_nothing_else(proctor):
         {sys.executable} burn.py 0.2""", "-i", "10s")
     own = [float(line) for line in out.split()]
     work = phases(summary)["work"]
-    assert own[1] - 0.005 < total(work) < own[1] + 0.05 * SLACK
+    # What `proctor phase` used before it asked is of the same process, and not of the phase.
+    assert own[1] - 0.005 * SLACK < total(work) < own[1] + 0.05 * SLACK
     assert work["exact"] and not work["left_open"] and work["depth"] == 0 and work["instances"] == 1
     assert work["start"] > own[0] * 0.9 and 0.45 < work["seconds"] < 2 * SLACK
     assert total(work) < summary["metrics"]["cpu.time"]["total"] - 0.35
