@@ -92,14 +92,15 @@ static bool may_be_heir(const struct pr_entity *heir, const struct pr_entity *e)
            (!pr_entity_is_dead(heir) || heir->receipts_old + heir->receipts_new >= e->claim);
 }
 
-/* The nearest ancestor that may have taken it over; NULL is us or nobody. */
-static struct pr_entity *living_heir(const struct pr_entities *set, const struct pr_entity *e)
+/* The nearest ancestor of whom that holds; NULL is us or nobody. */
+static struct pr_entity *ancestor(const struct pr_entities *set, const struct pr_entity *e,
+                                  bool (*holds)(const struct pr_entity *, const struct pr_entity *))
 {
-    struct pr_entity *heir = e->heir ? e->heir : pr_entities_find_any(set, e->ppid);
+    struct pr_entity *up = e->heir ? e->heir : pr_entities_find_any(set, e->ppid);
     /* Bounded: a pid that was used again could close a circle. */
-    for (int steps = 0; heir && !may_be_heir(heir, e) && steps < 1000; steps++)
-        heir = heir->heir ? heir->heir : pr_entities_find_any(set, heir->ppid);
-    return heir && may_be_heir(heir, e) ? heir : NULL;
+    for (int steps = 0; up && !holds(up, e) && steps < 1000; steps++)
+        up = up->heir ? up->heir : pr_entities_find_any(set, up->ppid);
+    return up && holds(up, e) ? up : NULL;
 }
 
 /* A direct claim takes the receipt away; an indirect one may be a part of what is left, and if it
@@ -155,15 +156,12 @@ static bool was_robbed(const struct pr_ledger *l, const struct pr_entity *e)
     return !e->direct && e->claim <= left && e->vanished_for < PATIENCE;
 }
 
-/* Whose files have its I/O: the nearest ancestor that lives, or that we have waited for, since its
- * files were read at its end. */
-static struct pr_entity *io_heir(const struct pr_entities *set, const struct pr_entity *e)
+/* Its files have the I/O of whom it waited for: it lives, or we have waited for it, and its files
+ * were read at its end. */
+static bool has_its_io(const struct pr_entity *heir, const struct pr_entity *e)
 {
-    struct pr_entity *heir = e->heir ? e->heir : pr_entities_find_any(set, e->ppid);
-    for (int steps = 0; heir && heir->life != LIFE_ALIVE && !heir->end.waited && steps < 1000;
-         steps++)
-        heir = heir->heir ? heir->heir : pr_entities_find_any(set, heir->ppid);
-    return heir && (heir->life == LIFE_ALIVE || heir->end.waited) ? heir : NULL;
+    (void)e;
+    return heir->life == LIFE_ALIVE || heir->end.waited;
 }
 
 static void settle_one(struct pr_ledger *l, const struct pr_entities *set, struct pr_entity *e,
@@ -184,7 +182,7 @@ static void settle_one(struct pr_ledger *l, const struct pr_entities *set, struc
         return;
     }
     e->life = LIFE_SETTLED;
-    if (taken && (heir = io_heir(set, e)))
+    if (taken && (heir = ancestor(set, e, has_its_io)))
         keep_io_apart(e, heir);
     if (!taken)
         lose(l, e);
@@ -208,7 +206,7 @@ static int by_right(const void *a, const void *b)
 static void claim(const struct pr_ledger *l, const struct pr_entities *set, struct pr_entity *e)
 {
     e->claim = pr_value_known(e->value[RECEIPT]) + e->reaped[RECEIPT];
-    struct pr_entity *heir = living_heir(set, e);
+    struct pr_entity *heir = ancestor(set, e, may_be_heir);
     if (e->vanished_for && heir != e->heir)
         e->vanished_for = 0; /* whom it waited for is gone, too: the receipt can come later */
     e->heir = heir;
