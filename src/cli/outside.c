@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/stat_line.h"
@@ -32,12 +33,22 @@ static void add_fd(struct pr_outside *o, int fd)
     fds[o->fd_count++] = fd;
 }
 
+/* A log or a terminal is often a local socket. */
+static bool may_be_tcp(int fd)
+{
+    int domain = AF_UNIX;
+    socklen_t size = sizeof domain;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain != AF_UNIX;
+}
+
 static void look_at_fds(struct pr_outside *o)
 {
     DIR *dir = opendir("/proc/self/fd");
     struct dirent *entry;
+    o->has_sockets = !dir;
     while (dir && (entry = readdir(dir))) {
         int fd = atoi(entry->d_name);
+        o->has_sockets |= may_be_tcp(fd);
         if (fd > 2 && fd != dirfd(dir))
             add_fd(o, fd);
     }

@@ -309,6 +309,7 @@ static int prepare(struct run *r, struct proctor_error *err)
     m->target = (struct pr_target_setting){.root = r->spawn.pid,
                                            .fresh = true,
                                            .held = true,
+                                           .empty_handed = !r->outside.has_sockets,
                                            .self = getpid(),
                                            .adopter = getpid(),
                                            .strangers = r->outside.children,

@@ -143,7 +143,7 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
     if (s->select.reads & READ_ENERGY)
         pr_energy_open(&s->energy, &s->host);
     if (s->select.reads & READ_NET)
-        pr_net_open(&s->net, &s->host);
+        pr_net_open(&s->net, &s->host, s->watched.empty_handed);
     for (size_t kind = 0; kind < SINK_KINDS; kind++)
         wanted += named(s, kind)->count;
     if (!wanted)

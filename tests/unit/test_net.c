@@ -413,7 +413,7 @@ static void test_not_under_another_root(void **state)
 {
     (void)state;
     struct pr_net *net;
-    assert_int_equal(pr_net_open(&net, &host), -ENOTSUP);
+    assert_int_equal(pr_net_open(&net, &host, false), -ENOTSUP);
     assert_contains(pr_net_reason(net), "--root");
     pr_net_read(net, &set, &tick, true, true);
     pr_net_settle(net, &set);
