@@ -137,6 +137,8 @@ int pr_outside_check_root(const struct pr_host *host, pid_t pid, struct proctor_
 {
     char path[32], text[1024];
     struct pr_stat_line line;
+    if (!host->foreign) /* it shows us, so it shows our children */
+        return 0;
     snprintf(path, sizeof path, "%d/stat", (int)pid);
     ssize_t n = pr_fs_read(host->proc, path, text, sizeof text);
     if (n > 0 && pr_stat_line_parse(text, (size_t)n, &line) && line.ppid == getpid())

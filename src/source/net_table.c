@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FIRST_ROOM 256                 /* sockets: most machines need no more */
+#define FIRST_ROOM 64                  /* sockets */
 #define SHARED     (UINT64_C(1) << 63) /* in by_port: there are several */
 
 void pr_net_table_done(struct pr_net_table *n)
