@@ -48,6 +48,8 @@ static void look_at_fds(struct pr_outside *o)
     o->has_sockets = !dir;
     while (dir && (entry = readdir(dir))) {
         int fd = atoi(entry->d_name);
+        if (entry->d_name[0] == '.')
+            continue;
         o->has_sockets |= may_be_tcp(fd);
         if (fd > 2 && fd != dirfd(dir))
             add_fd(o, fd);
