@@ -259,7 +259,9 @@ int pr_cgroup_view_open(struct pr_cgroup_view *v, const struct pr_host *host, pi
 int pr_cgroup_view_of(struct pr_cgroup_view *v, const struct pr_host *host, const char *groups,
                       size_t len)
 {
-    *v = (struct pr_cgroup_view){.host = host, .groups = strndup(groups, len), .groups_len = len};
+    *v = (struct pr_cgroup_view){.host = host, .groups = malloc(len + 1), .groups_len = len};
+    if (v->groups)
+        memcpy(v->groups, groups, len); /* any bytes: there may be a 0 among them */
     int r = v->groups ? pr_mount_table(host, &v->mounts, &v->mounts_len) : -ENOMEM;
     if (r < 0)
         pr_cgroup_view_close(v);
