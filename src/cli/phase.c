@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/teller.h"
+#include "util/text.h"
 
 static int become(char **argv)
 {
@@ -16,10 +17,17 @@ static int become(char **argv)
     return code == ENOENT || code == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
-static int usage(void)
+/* What is missing, and how it is used. */
+static int usage(const char *word, int argc)
 {
     const struct pr_command *c = pr_command_find("phase");
-    pr_complain("phase: how it is used: proctor phase %s", c->args);
+    bool bare = strcmp(word, "begin") == 0 || strcmp(word, "end") == 0;
+    const char *wrong = !*word              ? "there is no name"
+                        : bare && argc == 2 ? "there is no name after it"
+                        : bare              ? "one name is taken, which may be quoted"
+                                            : "there is no command after --";
+    pr_complain("phase%s%s: %s; it is used as: proctor phase %s", *word ? " " : "",
+                pr_text_tail(word, 60), wrong, c->args);
     return EXIT_USAGE;
 }
 
@@ -38,7 +46,7 @@ int pr_main_phase(int argc, char **argv)
     }
     bool begin = strcmp(word, "begin") == 0;
     if (argc != 3 || (!begin && strcmp(word, "end") != 0) || strcmp(argv[2], "--") == 0)
-        return usage();
+        return usage(word, argc);
     if (!pr_tell_check("phase", argv[2]))
         return EXIT_USAGE;
     pr_tell(begin ? REQUEST_BEGIN : REQUEST_END, argv[2], NULL, true);

@@ -30,6 +30,61 @@ int pr_usage_status(const struct pr_command *command)
     return command->bit == CMD_RUN ? EXIT_OWN_FAILURE : EXIT_USAGE;
 }
 
+/* The one name that all ways to a file have, which need not be there yet. */
+static bool true_name(const char *path, char *text)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char folder[PATH_MAX] = ".";
+    if (realpath(path, text))
+        return true;
+    if (slash && snprintf(folder, sizeof folder, "%.*s/", (int)(slash - path), path) >= PATH_MAX)
+        return false;
+    size_t n = realpath(folder, text) ? strlen(text) : PATH_MAX;
+    return n < PATH_MAX && snprintf(text + n, PATH_MAX - n, "/%s", name) < (int)(PATH_MAX - n);
+}
+
+/* Several may write to a terminal or a pipe. */
+static bool same_file(const char *a, const char *b)
+{
+    char x[PATH_MAX], y[PATH_MAX];
+    return pr_output_is_plain(a) && pr_output_is_plain(b) && true_name(a, x) && true_name(b, y) &&
+           strcmp(x, y) == 0;
+}
+
+/* The file that an option names, by number; NULL behind the last. */
+static const char *output_at(const struct pr_config *c, size_t number, const char **ret_option)
+{
+    const struct pr_list *const lists[] = {&c->csv, &c->jsonl};
+    static const char *const options[] = {"--csv", "--jsonl", "--summary", "--output"};
+    for (size_t i = 0; i < 2; number -= lists[i++]->count)
+        if (number < lists[i]->count) {
+            *ret_option = options[i];
+            return lists[i]->items[number];
+        }
+    const char *const single[] = {c->summary, c->output};
+    for (size_t i = 0; i < 2; i++)
+        if (single[i] && number-- == 0) {
+            *ret_option = options[2 + i];
+            return single[i];
+        }
+    return NULL;
+}
+
+/* Two outputs into one file would destroy each other. */
+static bool outputs_differ(const char *name, const struct pr_config *c)
+{
+    const char *a, *b, *a_option, *b_option;
+    for (size_t i = 0; (a = output_at(c, i, &a_option)); i++)
+        for (size_t k = i + 1; (b = output_at(c, k, &b_option)); k++) {
+            if (!same_file(a, b))
+                continue;
+            pr_complain("%s: %s and %s name the same file '%.300s': each needs one of its own",
+                        name, a_option, b_option, b);
+            return false;
+        }
+    return true;
+}
+
 struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv, int *ret_first,
                                          int *ret_status)
 {
@@ -44,7 +99,7 @@ struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv
     m->outside = true;
     m->say = say;
     *ret_first = pr_cli_parse(command, argc, argv, &m->config, &help);
-    if (*ret_first > 0 && !help)
+    if (*ret_first > 0 && !help && outputs_differ(name, &m->config))
         return m;
     if (help) {
         pr_cli_help(command);

@@ -352,3 +352,16 @@ def test_outputs_land_where_we_were_started(proctor):
     (proctor.work / "sub").mkdir()
     proctor.run("-q", "--csv", "a.csv", "--summary", "s.json", "sh", "-c", "cd sub; exit 0")
     assert sorted(os.listdir(proctor.work)) == ["a.csv", "s.json", "sub"]
+
+
+@pytest.mark.parametrize("words", [["--csv", "a", "--jsonl", "./a"], ["--csv", "a", "--csv", "a"],
+                                   ["--jsonl", "a", "--summary", "link/a"]], ids=" ".join)
+def test_two_outputs_into_one_file_are_refused(proctor, words):
+    (proctor.work / "link").symlink_to(".")
+    done = proctor("run", "--no-record", *words, "--", "touch", "ran")
+    assert done.returncode == 125 and "name the same file" in done.stderr
+    assert not (proctor.work / "ran").exists() and not (proctor.work / "a").exists()
+
+
+def test_two_outputs_into_a_device_are_not(proctor):
+    assert proctor("run", "--no-record", "--csv", "/dev/null", "--jsonl", "/dev/null", "--", "true").returncode == 0
