@@ -75,10 +75,12 @@ int pr_matches_init(struct pr_matches *m, const struct pr_list *rules, struct pr
         if (r < 0)
             return r;
         pr_stats_init(&rule->stats);
+        pr_stats_want_quantiles(&rule->stats, PROC_METRICS);
         for (int id = 0; id < PROC_METRICS; id++)
             rule->largest[id] = rule->previous[id] = NAN;
         if (is_taken(m, rule->name)) {
             regfree(&rule->regex);
+            pr_stats_done(&rule->stats);
             return pr_error(
                 err, EINVAL,
                 "--match: there are two named '%.80s'; give one another NAME=", rule->name);
@@ -90,8 +92,10 @@ int pr_matches_init(struct pr_matches *m, const struct pr_list *rules, struct pr
 
 void pr_matches_done(struct pr_matches *m)
 {
-    for (size_t i = 0; i < m->count; i++)
+    for (size_t i = 0; i < m->count; i++) {
         regfree(&m->items[i].regex);
+        pr_stats_done(&m->items[i].stats);
+    }
     free(m->items);
     *m = (struct pr_matches){0};
 }
@@ -229,6 +233,7 @@ void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const stru
         place(m, set->items[k], t);
     for (size_t i = 0; i < m->count; i++) {
         struct pr_match *rule = &m->items[i];
+        struct pr_span span = {pr_seconds(sample->elapsed), pr_seconds(sample->interval), 0};
         double value[PROC_METRICS];
         unsigned char mark[PROC_METRICS] = {0};
         count(rule, set, (int)i, basis, value);
@@ -236,8 +241,7 @@ void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const stru
         pr_derive(value, rule->previous, basis, mark);
         for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
             mark[id] = MARK_WITH_REAPED; /* the kernel has no other I/O of a process */
-        pr_stats_add_values(&rule->stats, value, mark, PROC_METRICS, pr_seconds(sample->elapsed),
-                            pr_seconds(sample->interval));
+        pr_stats_add_values(&rule->stats, value, mark, PROC_METRICS, span);
         memcpy(rule->previous, value, sizeof rule->previous);
     }
 }

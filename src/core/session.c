@@ -40,6 +40,7 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     s->select = pr_select_of(config);
     pr_events_init(&s->events);
     pr_stats_init(&s->stats);
+    pr_stats_want_quantiles(&s->stats, METRIC_COUNT);
     s->stats.machine = config->machine;
     pr_phases_init(&s->phases, &s->select, &s->limits, config->machine);
     pr_values_none(s->totals_before, PROC_METRICS);
@@ -416,6 +417,7 @@ static void free_memory(struct pr_session *s)
     pr_snapshot_done(&s->average.out);
     pr_snapshot_done(&s->average.kept);
     pr_matches_done(&s->matches);
+    pr_stats_done(&s->stats);
     if (!s->stuck)
         pr_roll_done(&s->roll);
     pr_phases_done(&s->phases, !s->stuck);

@@ -9,9 +9,16 @@ static void number(struct pr_json *j, const char *key, double v)
     pr_json_number(j, v);
 }
 
+void pr_quantiles_put(struct pr_json *j, const double *quantile)
+{
+    for (int q = 0; q < QUANTILES; q++)
+        number(j, pr_quantile_name[q], quantile[q]);
+}
+
 void pr_stats_put(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id id, double largest)
 {
     const struct pr_stat *v = &s->metric[id];
+    double quantile[QUANTILES];
     pr_json_key(j, pr_metrics[id].key);
     pr_json_open(j, '{');
     if (pr_metrics[id].kind == KIND_COUNTER) {
@@ -22,6 +29,10 @@ void pr_stats_put(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id
         number(j, "min", v->min);
         number(j, "last", v->last);
         number(j, "at", v->at);
+        if (pr_metrics[id].kind == KIND_GAUGE)
+            number(j, "integral", v->integral);
+        if (pr_stats_quantiles(s, id, quantile))
+            pr_quantiles_put(j, quantile);
         if (!isnan(largest))
             number(j, "largest", largest);
     }

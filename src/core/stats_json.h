@@ -8,3 +8,5 @@
  * asked. */
 void pr_stats_put(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id id,
                   double largest);
+/* Members of an object that is open. */
+void pr_quantiles_put(struct pr_json *j, const double *quantile);
