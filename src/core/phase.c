@@ -421,7 +421,7 @@ void pr_phase_put(struct pr_json *j, const struct pr_phases *p, const struct pr_
         if (pr_selected(p->select, id) && stats.metric[id].known) {
             if (is_memory(id) && !pr_phase_saw(phase, (enum pr_metric_id)id))
                 stats.metric[id].mark = MARK_FEW_SAMPLES;
-            pr_stats_put(j, &stats, (enum pr_metric_id)id, NAN);
+            pr_stats_put(j, &stats, (enum pr_metric_id)id, NULL);
         }
     pr_json_close(j, '}');
 }

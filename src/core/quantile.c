@@ -44,7 +44,7 @@ struct series {
 };
 
 struct pr_sketches {
-    size_t bytes;     /* all that is mapped */
+    size_t bytes; /* all that is mapped */
     int count;
     uint16_t leaves;  /* that are in use; the first never is */
     union leaf *leaf; /* behind the series */
@@ -90,8 +90,8 @@ static int bucket_of(double v)
 {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
-    int64_t bucket = (int64_t)(bits >> SHIFT) -
-                     ((int64_t)(EXPONENT_BIAS + EXPONENT_LEAST) << BUCKET_BITS);
+    int64_t bucket =
+        (int64_t)(bits >> SHIFT) - ((int64_t)(EXPONENT_BIAS + EXPONENT_LEAST) << BUCKET_BITS);
     return bucket < 0 ? 0 : bucket >= BUCKETS ? BUCKETS - 1 : (int)bucket;
 }
 
@@ -200,8 +200,7 @@ void pr_sketch_quantiles(const struct pr_sketches *s, int series, double ret[QUA
         ret[q] = NAN;
     for (int place = 0, q = 0; q < QUANTILES && all > 0 && next(s, e, &place, &v);) {
         sum += v.weight;
-        while (q < QUANTILES && v.weight > 0 &&
-               sum >= pr_quantile_share[q] * all * (1 - ROUNDING))
+        while (q < QUANTILES && v.weight > 0 && sum >= pr_quantile_share[q] * all * (1 - ROUNDING))
             ret[q++] = v.value;
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantiles of series in which each value stands for some time, in bounded memory. Up to
- * SKETCH_VALUES different values are kept as they are, so that the quantiles of a constant, of a few
- * samples or of a small number of states are exact. Beyond that values are counted in buckets of a
- * fixed relative width, and a quantile is at most SKETCH_ERROR of itself away from the true one.
- * Values are not negative; what lies below 2^-24 or above 2^56 counts as that. */
+ * SKETCH_VALUES different values are kept as they are, so that the quantiles of a constant, of a
+ * few samples or of a small number of states are exact. Beyond that values are counted in buckets
+ * of a fixed relative width, and a quantile is at most SKETCH_ERROR of itself away from the true
+ * one. Values are not negative; what lies below 2^-24 or above 2^56 counts as that. */
 #pragma once
 
 #define QUANTILES     4

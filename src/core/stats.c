@@ -26,7 +26,7 @@ void pr_stats_init(struct pr_stats *s)
     pthread_once(&filled, fill);
     *s = (struct pr_stats){.cpu.per_point = 1, .memory.per_point = 1, .rss.per_point = 1};
     for (int id = 0; id < METRIC_COUNT; id++)
-        s->metric[id] = (struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN};
+        s->metric[id] = STAT_NONE;
 }
 
 /* --- quantiles -------------------------------------------------------------------------------- */
@@ -170,6 +170,11 @@ static bool is_rate(enum pr_metric_id id)
     return m->kind == KIND_RATE || (m->kind == KIND_RATIO && pr_metrics[m->of].kind == KIND_RATE);
 }
 
+double pr_stat_mean(const struct pr_stat *m)
+{
+    return m->weight > 0 ? m->integral / m->weight : m->last;
+}
+
 double pr_stats_mean(const struct pr_stats *s, enum pr_metric_id id)
 {
     const struct pr_metric *m = &pr_metrics[id];
@@ -177,8 +182,7 @@ double pr_stats_mean(const struct pr_stats *s, enum pr_metric_id id)
         return s->limits ? pr_stats_mean(s, m->of) / s->limits->total[m->per] : NAN;
     if (is_rate(id) && s->seconds > 0)
         return s->metric[m->of].last / s->seconds * m->scale;
-    const struct pr_stat *v = &s->metric[id];
-    return v->weight > 0 ? v->integral / v->weight : v->known ? v->last : NAN;
+    return pr_stat_mean(&s->metric[id]);
 }
 
 double pr_stats_peak(const struct pr_stats *s, enum pr_metric_id id)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is kept of each metric over the whole run, in bounded memory. */
 #pragma once
+#include <math.h>
+
 #include "core/derive.h"
 #include "core/quantile.h"
 #include "core/snapshot.h"
@@ -46,6 +48,8 @@ struct pr_stats {
     const double *quantiles;        /* then a row of each metric that has some, borrowed */
 };
 
+#define STAT_NONE ((struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN})
+
 void pr_stats_init(struct pr_stats *s);
 /* From here on with quantiles of the first metrics, `count` of them. Out of memory: without. */
 void pr_stats_want_quantiles(struct pr_stats *s, int count);
@@ -53,6 +57,8 @@ void pr_stats_done(struct pr_stats *s);
 void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot);
 /* One value of one metric, that stands for dt seconds. */
 void pr_stat_add(struct pr_stat *m, double v, double at, double dt);
+/* By time; what has not lasted is known by its last value. */
+double pr_stat_mean(const struct pr_stat *m);
 /* The same of some metrics alone: `count` values and marks. */
 void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
                          int count, struct pr_span span);

@@ -55,7 +55,7 @@ static void add_card(struct pr_gpu_account *a, const struct pr_gpu_card *from, s
         *to = *from;
         a->sketches[i] = pr_sketches_new(DEVICE_VALUES);
         for (int slot = 0; slot < DEVICE_VALUES; slot++) {
-            a->stat[i][slot] = (struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN};
+            a->stat[i][slot] = STAT_NONE;
             a->read_at[i][slot] = s->start_boot;
         }
     }

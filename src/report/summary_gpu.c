@@ -29,11 +29,6 @@ static void integer(struct pr_json *j, const char *key, unsigned long v)
     pr_json_int(j, (int64_t)v);
 }
 
-static double mean_of(const struct pr_stat *v)
-{
-    return v->weight > 0 ? v->integral / v->weight : v->known ? v->last : NAN;
-}
-
 /* Counters of a device begin at any value: what counts is how far they came. */
 static double total_of(const struct pr_stat *v)
 {
@@ -53,7 +48,7 @@ static void put_value(struct pr_json *j, const struct pr_gpu_account *a, size_t 
             text(j, "mark", pr_mark_name(MARK_FROM_POWER));
     } else {
         number(j, "peak", v->max);
-        number(j, "mean", mean_of(v));
+        number(j, "mean", pr_stat_mean(v));
         number(j, "min", v->min);
         number(j, "last", v->last);
         number(j, "at", v->at);
@@ -194,12 +189,12 @@ static void device_line(struct pr_page *p, size_t i)
     pr_page_label(p, c->name);
     pr_text_safe(p->out, c->model);
     pr_buf_str(p->out, c->lost ? " (lost):" : ":");
-    share(p, " mean ", mean_of(util));
+    share(p, " mean ", pr_stat_mean(util));
     share(p, ", busiest ", fmax(util->max, stat_of(p->s, i, METRIC_GPU_UTIL_MAX)->max));
-    share(p, ", memory controller ", mean_of(stat_of(p->s, i, METRIC_GPU_MEM_UTIL)));
+    share(p, ", memory controller ", pr_stat_mean(stat_of(p->s, i, METRIC_GPU_MEM_UTIL)));
     figure(p, "; memory peak ", stat_of(p->s, i, METRIC_GPU_MEM_USED)->max, UNIT_BYTES);
     figure(p, " of ", stat_of(p->s, i, METRIC_GPU_MEM_TOTAL)->last, UNIT_BYTES);
-    figure(p, "; ", mean_of(power), UNIT_WATTS);
+    figure(p, "; ", pr_stat_mean(power), UNIT_WATTS);
     figure(p, ", peak ", power->max, UNIT_WATTS);
     figure(p, ", ", total_of(stat_of(p->s, i, METRIC_GPU_ENERGY)), UNIT_JOULES);
     pr_page_end(p);
