@@ -27,12 +27,13 @@ int main(void)
 {
     struct proctor_sink sink = {sizeof sink, PROCTOR_WANT_PROCESSES, sample, text, text, NULL};
     struct proctor_monitor *m = NULL;
-    struct proctor_error err = {0};
-    if (proctor_monitor_new(&m, &err) == 0 && proctor_monitor_watch_pid(m, getpid(), 0, &err) == 0 &&
-        proctor_monitor_set(m, "interval", "100ms", &err) == 0 &&
-        proctor_monitor_add_sink(m, &sink, stdout, &err) == 0 && proctor_monitor_start(m, &err) == 0)
-        proctor_monitor_phase_begin(m, "work", &err);
-    int status = err.code ? fprintf(stderr, "%s\n", err.message) : system("sleep 0.5");
+    struct proctor_error err;
+    if (proctor_monitor_new(&m, &err) < 0 || proctor_monitor_watch_pid(m, getpid(), 0, &err) < 0 ||
+        proctor_monitor_set(m, "interval", "100ms", &err) < 0 ||
+        proctor_monitor_add_sink(m, &sink, stdout, &err) < 0 || proctor_monitor_start(m, &err) < 0)
+        return fprintf(stderr, "%s\n", err.message), 1;
+    proctor_monitor_phase_begin(m, "work", &err);
+    int status = system("sleep 0.5");
     proctor_monitor_phase_end(m, "work", &err);
     proctor_monitor_free(m);
     return status != 0;

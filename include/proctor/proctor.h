@@ -66,11 +66,11 @@ PROCTOR_API int proctor_monitor_on_sample(struct proctor_monitor *m, proctor_sam
 
 /* A sink of one's own: it gets what a file would, in the same order, from the thread that writes.
  * That is one thread for all sinks of a monitor, it is none of the caller's, has all signals
- * blocked and a small stack (128 KiB). A sink may take its time: samples go on being taken. Up to
- * 64 of them wait for it, fewer where there are many processes; what comes then is left out and
- * counted in an event. Texts and snapshots are valid during the call. Calls into the monitor give
- * -EDEADLK there. What is NULL is not called. The CPU time of a sink is the monitor's, not that of
- * the job. */
+ * blocked and a small stack (at least 128 KiB). A sink may take its time: samples go on being
+ * taken. Up to 64 of them wait for it, fewer where there are many processes; what comes then is
+ * left out and counted in an event. Texts and snapshots are valid during the call. Calls into the
+ * monitor give -EDEADLK there. What is NULL is not called. The CPU time of a sink is the monitor's,
+ * not that of the job. */
 struct proctor_sink {
     size_t size;    /* sizeof(struct proctor_sink) */
     unsigned wants; /* what snapshots are to have besides the values of job and machine: */
@@ -121,6 +121,7 @@ PROCTOR_API int proctor_snapshot_value(const struct proctor_snapshot *s, const c
                                        double *ret);
 /* What is to be said about the value, as "lower bound"; NULL where nothing is. */
 PROCTOR_API const char *proctor_snapshot_mark(const struct proctor_snapshot *s, const char *key);
+/* When it was taken: since the start, since the one before, and the time of day. */
 PROCTOR_API double proctor_snapshot_elapsed(const struct proctor_snapshot *s);  /* seconds */
 PROCTOR_API double proctor_snapshot_interval(const struct proctor_snapshot *s); /* seconds */
 PROCTOR_API int64_t proctor_snapshot_time(const struct proctor_snapshot *s);    /* Unix ns */

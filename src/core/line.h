@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of JSON, each an object with its type: the same in a file and for a sink of a user's own. */
+/* Lines of JSON, each an object with its type: the same in a file and for a sink of a user's own.
+ */
 #pragma once
 #include "core/event.h"
 #include "core/notes.h"

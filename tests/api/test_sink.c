@@ -319,14 +319,10 @@ int main(void)
 {
     prctl(PR_SET_NAME, "test_sink");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gets_what_a_file_gets),
-        cmocka_unit_test(gets_no_more_than_it_wants),
-        cmocka_unit_test(several_and_parts),
-        cmocka_unit_test(a_slow_one_delays_nothing),
-        cmocka_unit_test(added_wrongly),
-        cmocka_unit_test(closed_though_nothing_began),
-        cmocka_unit_test(dead_in_a_forked_child),
-        cmocka_unit_test(one_that_hangs_is_left),
+        cmocka_unit_test(gets_what_a_file_gets),  cmocka_unit_test(gets_no_more_than_it_wants),
+        cmocka_unit_test(several_and_parts),      cmocka_unit_test(a_slow_one_delays_nothing),
+        cmocka_unit_test(added_wrongly),          cmocka_unit_test(closed_though_nothing_began),
+        cmocka_unit_test(dead_in_a_forked_child), cmocka_unit_test(one_that_hangs_is_left),
     };
     return cmocka_run_group_tests_name("sink", tests, NULL, NULL);
 }

@@ -21,6 +21,21 @@ def test_man_page_has_every_option(build):
         assert name in page
 
 
+def test_man_page_of_the_library_has_every_comment(root, build):
+    """It is made of the header: each declaration, and each sentence that is said of one."""
+    def words(text):
+        return re.findall(r"[A-Za-z_0-9]+", text)
+    page = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-rHY=0", build / "libproctor.3"], check=True,
+                          capture_output=True, text=True)
+    assert not page.stderr
+    shown = " ".join(words(re.sub(r"\x1b\[[0-9;]*m|.\x08", "", page.stdout)))
+    header = (root / "include/proctor/proctor.h").read_text()
+    comments = re.findall(r"^/\*(.*?)\*/", header, re.M | re.S)
+    assert len(comments) > 15
+    for comment in comments[1:]:  # the first is the licence
+        assert " ".join(words(comment)) in shown, comment
+
+
 def test_layers(root):
     subprocess.run([sys.executable, root / "tools/check-layers", root], check=True)
 

@@ -25,6 +25,12 @@ def test_make_builds_demo_runs_and_install_installs(clone, clean_env, tmp_path):
     top = stage / "opt/p"
     assert subprocess.run([top / "bin/proctor", "--version"], check=True, capture_output=True).stdout
     assert (top / "share/man/man1/proctor.1").exists()
+    page = (top / "share/man/man3/libproctor.3").read_text().replace("\\_", "_")
+    header = (top / "include/proctor/proctor.h").read_text()
+    functions = re.findall(r"^PROCTOR_API [^(]*?(proctor_\w+)\(", header, re.M)
+    assert len(functions) > 25 and header.count("PROCTOR_API ") == len(functions) + 1
+    for name in functions:
+        assert f"{name}(" in page, f"libproctor(3) lacks {name}"
     config = next(top.rglob("proctor.pc"))
     env = {**clean_env, "PKG_CONFIG_PATH": str(config.parent), "PKG_CONFIG_SYSROOT_DIR": str(stage)}
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "proctor"], env=env, check=True,
