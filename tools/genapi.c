@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define API        "PROCTOR_API "
-#define TEXT_MOST  4096
-#define LINE_MOST  256
+#define API         "PROCTOR_API "
+#define TEXT_MOST   4096
+#define LINE_MOST   256
 #define IS(line, s) (strncmp(line, s, sizeof s - 1) == 0)
 
 static char text[TEXT_MOST], code[TEXT_MOST]; /* of the part that is being read */
