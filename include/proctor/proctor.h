@@ -8,7 +8,8 @@
  * Functions return 0 or -errno. Those that a user can make fail take an error last, which may be
  * NULL. Nothing here prints, exits, or installs a signal handler. A monitor may be used by one
  * thread at a time unless a function says otherwise. In a forked child a handle is dead: calls
- * give -ECHILD, and freeing it frees memory and nothing else. */
+ * give -ECHILD, and freeing it frees memory and nothing else: no file is touched, no sink called.
+ */
 #ifndef PROCTOR_PROCTOR_H
 #define PROCTOR_PROCTOR_H
 
@@ -63,6 +64,29 @@ typedef void proctor_sample_fn(const struct proctor_snapshot *snapshot, void *da
 PROCTOR_API int proctor_monitor_on_sample(struct proctor_monitor *m, proctor_sample_fn *fn,
                                           void *data);
 
+/* A sink of one's own: it gets what a file would, in the same order, from the thread that writes.
+ * That is one thread for all sinks of a monitor, it is none of the caller's, has all signals
+ * blocked and a small stack (at least 128 KiB). A sink may take its time: samples go on being
+ * taken. Up to 64 of them wait for it, fewer where there are many processes; what comes then is
+ * left out and counted in an event. Texts and snapshots are valid during the call. Calls into the
+ * monitor give -EDEADLK there. What is NULL is not called. The CPU time of a sink is the monitor's,
+ * not that of the job. */
+struct proctor_sink {
+    size_t size;    /* sizeof(struct proctor_sink) */
+    unsigned wants; /* what snapshots are to have besides the values of job and machine: */
+#define PROCTOR_WANT_PROCESSES 1u
+#define PROCTOR_WANT_DEVICES   2u
+    void (*sample)(const struct proctor_snapshot *snapshot, void *data);
+    void (*line)(const char *json, void *data);    /* "type": "phase" that has ended, or "event" */
+    void (*summary)(const char *json, void *data); /* at the end of the record */
+    void (*close)(void *data);                     /* the last call, whatever happens; once */
+};
+/* Before start; the struct is copied. Stop waits for sinks as long as "flush-timeout" says, then
+ * leaves one that hangs, with the monitor's memory. A monitor that never began closes its sinks
+ * when it is freed, in the caller's thread. */
+PROCTOR_API int proctor_monitor_add_sink(struct proctor_monitor *m, const struct proctor_sink *sink,
+                                         void *data, struct proctor_error *err);
+
 /* Samples from a thread of its own until stop. */
 PROCTOR_API int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err);
 /* Takes one sample now, in the calling thread, without a thread of its own; not while started. */
@@ -91,14 +115,31 @@ PROCTOR_API int proctor_monitor_peak(struct proctor_monitor *m, const char *key,
 /* After stop: the summary as JSON, owned by the monitor; NULL where there is none. */
 PROCTOR_API const char *proctor_monitor_summary_json(struct proctor_monitor *m);
 
-/* The job's value by key in this snapshot. -ENOENT unknown key, -ENODATA absent: never 0. */
+/* The value of the job or the machine by key in this snapshot. -ENOENT unknown key, -ENODATA
+ * absent: never 0. */
 PROCTOR_API int proctor_snapshot_value(const struct proctor_snapshot *s, const char *key,
                                        double *ret);
 /* What is to be said about the value, as "lower bound"; NULL where nothing is. */
 PROCTOR_API const char *proctor_snapshot_mark(const struct proctor_snapshot *s, const char *key);
+/* When it was taken: since the start, since the one before, and the time of day. */
 PROCTOR_API double proctor_snapshot_elapsed(const struct proctor_snapshot *s);  /* seconds */
 PROCTOR_API double proctor_snapshot_interval(const struct proctor_snapshot *s); /* seconds */
 PROCTOR_API int64_t proctor_snapshot_time(const struct proctor_snapshot *s);    /* Unix ns */
+/* Each process of the job, from 0: where a sink wants them, or the option "processes" is set.
+ * -EINVAL no such process, -ENOENT no such key, or none of a process. */
+PROCTOR_API size_t proctor_snapshot_processes(const struct proctor_snapshot *s);
+PROCTOR_API pid_t proctor_snapshot_process_pid(const struct proctor_snapshot *s, size_t i);
+PROCTOR_API const char *proctor_snapshot_process_command(const struct proctor_snapshot *s,
+                                                         size_t i);
+PROCTOR_API int proctor_snapshot_process_value(const struct proctor_snapshot *s, size_t i,
+                                               const char *key, double *ret);
+/* Each device, where a sink wants them: its kind ("core", "disk", "filesystem", "interface",
+ * "gpu"), its name, and values as above. Not in each snapshot: they are read less often. */
+PROCTOR_API size_t proctor_snapshot_devices(const struct proctor_snapshot *s);
+PROCTOR_API const char *proctor_snapshot_device_kind(const struct proctor_snapshot *s, size_t i);
+PROCTOR_API const char *proctor_snapshot_device_name(const struct proctor_snapshot *s, size_t i);
+PROCTOR_API int proctor_snapshot_device_value(const struct proctor_snapshot *s, size_t i,
+                                              const char *key, double *ret);
 
 #ifdef __cplusplus
 }

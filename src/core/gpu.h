@@ -98,6 +98,7 @@ struct pr_gpu_account {
     size_t count;
     struct pr_gpu_card card[GPU_DEVICES]; /* with the values of this tick */
     struct pr_stat stat[GPU_DEVICES][DEVICE_VALUES];
+    struct pr_sketches *sketches[GPU_DEVICES]; /* a series for each slot; NULL: without memory */
     int64_t read_at[GPU_DEVICES][DEVICE_VALUES];
     int64_t cpu; /* of the thread, that has been accounted for */
 };

@@ -158,6 +158,8 @@ void pr_machine_done(struct pr_machine *m, bool close_files)
     }
     pr_devices_done(&m->devices);
     pr_gpu_free(m->gpu, !close_files);
+    for (size_t i = 0; m->gpus && i < m->gpus->count; i++)
+        pr_sketches_free(m->gpus->sketches[i]);
     free(m->gpus);
     m->gpu = NULL;
     m->gpus = NULL;

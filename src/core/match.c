@@ -75,10 +75,14 @@ int pr_matches_init(struct pr_matches *m, const struct pr_list *rules, struct pr
         if (r < 0)
             return r;
         pr_stats_init(&rule->stats);
+        pr_stats_want_quantiles(&rule->stats, PROC_METRICS);
+        rule->first_seen = rule->last_seen = NAN;
+        pr_values_none(rule->previous, PROC_METRICS);
         for (int id = 0; id < PROC_METRICS; id++)
-            rule->largest[id] = rule->previous[id] = NAN;
+            rule->each[id] = STAT_NONE;
         if (is_taken(m, rule->name)) {
             regfree(&rule->regex);
+            pr_stats_done(&rule->stats);
             return pr_error(
                 err, EINVAL,
                 "--match: there are two named '%.80s'; give one another NAME=", rule->name);
@@ -90,8 +94,10 @@ int pr_matches_init(struct pr_matches *m, const struct pr_list *rules, struct pr
 
 void pr_matches_done(struct pr_matches *m)
 {
-    for (size_t i = 0; i < m->count; i++)
+    for (size_t i = 0; i < m->count; i++) {
         regfree(&m->items[i].regex);
+        pr_stats_done(&m->items[i].stats);
+    }
     free(m->items);
     *m = (struct pr_matches){0};
 }
@@ -192,15 +198,19 @@ static void place(struct pr_matches *m, struct pr_entity *e, const struct pr_tic
 
 /* --- what they use ---------------------------------------------------------------------------- */
 
-static void take_largest(struct pr_match *rule, const struct pr_entity *e)
+static void see(struct pr_match *rule, const struct pr_entity *e, struct pr_span span)
 {
+    rule->samples++;
+    rule->last_seen = span.at;
+    if (isnan(rule->first_seen))
+        rule->first_seen = span.at;
     for (int id = 0; id < PROC_METRICS; id++)
-        if (pr_metrics[id].kind != KIND_COUNTER)
-            rule->largest[id] = fmax(rule->largest[id], e->value[id]); /* fmax leaves NaN aside */
+        if (pr_metrics[id].kind != KIND_COUNTER && !isnan(e->value[id]))
+            pr_stat_add(&rule->each[id], e->value[id], span.at, span.dt);
 }
 
 static void count(struct pr_match *rule, const struct pr_entities *set, int index,
-                  const struct pr_basis *basis, double *value)
+                  struct pr_span span, const struct pr_basis *basis, double *value)
 {
     memcpy(value, rule->ended, sizeof rule->ended);
     for (size_t k = 0; k < set->count; k++) {
@@ -208,9 +218,8 @@ static void count(struct pr_match *rule, const struct pr_entities *set, int inde
         if (e->match != index)
             continue;
         if (pr_entity_is_here(e)) {
-            rule->samples++;
             pr_derive(e->value, e->previous, basis, NULL);
-            take_largest(rule, e);
+            see(rule, e, span);
         }
         for (int id = 0; id < PROC_METRICS; id++) {
             value[id] += pr_value_known(e->value[id]) - e->named->since[id];
@@ -229,15 +238,15 @@ void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const stru
         place(m, set->items[k], t);
     for (size_t i = 0; i < m->count; i++) {
         struct pr_match *rule = &m->items[i];
+        struct pr_span span = {pr_seconds(sample->elapsed), pr_seconds(sample->interval), 0};
         double value[PROC_METRICS];
         unsigned char mark[PROC_METRICS] = {0};
-        count(rule, set, (int)i, basis, value);
+        count(rule, set, (int)i, span, basis, value);
         pr_fold_match(set, (int)i, value, mark);
         pr_derive(value, rule->previous, basis, mark);
         for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
             mark[id] = MARK_WITH_REAPED; /* the kernel has no other I/O of a process */
-        pr_stats_add_values(&rule->stats, value, mark, PROC_METRICS, pr_seconds(sample->elapsed),
-                            pr_seconds(sample->interval));
+        pr_stats_add_values(&rule->stats, value, mark, PROC_METRICS, span);
         memcpy(rule->previous, value, sizeof rule->previous);
     }
 }

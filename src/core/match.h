@@ -32,13 +32,14 @@ struct pr_named {
 struct pr_match {
     char name[NAME_SIZE];
     regex_t regex;
-    uint64_t instances;            /* processes that have ever been of it */
-    unsigned long samples;         /* of single processes */
-    double ended[PROC_METRICS];    /* counters of those that are gone */
-    double previous[PROC_METRICS]; /* counters at the sample before */
-    bool seen[PROC_METRICS];       /* has it been read of anybody? */
-    double largest[PROC_METRICS];  /* the most that one process ever had of a gauge or rate */
-    struct pr_stats stats;
+    uint64_t instances;                /* processes that have ever been of it */
+    unsigned long samples;             /* of single processes */
+    double first_seen, last_seen;      /* elapsed at samples that had any; NaN for never */
+    double ended[PROC_METRICS];        /* counters of those that are gone */
+    double previous[PROC_METRICS];     /* counters at the sample before */
+    bool seen[PROC_METRICS];           /* has it been read of anybody? */
+    struct pr_stat each[PROC_METRICS]; /* of gauges and rates of single processes, one by one */
+    struct pr_stats stats;             /* of all of them together */
 };
 
 struct pr_matches {

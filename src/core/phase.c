@@ -34,15 +34,44 @@ void pr_phases_init(struct pr_phases *p, const struct pr_select *select,
 
 static void free_all(struct pr_phase *phases, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         free(phases[i].stat);
+        free(phases[i].quantiles);
+    }
     free(phases);
+}
+
+/* To map and unmap them takes longer than all else that is done for a phase. */
+static void take_sketches(struct pr_phases *p, struct pr_stats *stats)
+{
+    stats->sketches = p->spare;
+    p->spare = NULL;
+    if (!stats->sketches)
+        pr_stats_want_quantiles(stats, p->metrics);
+}
+
+static void give_sketches(struct pr_phases *p, struct pr_stats *stats)
+{
+    if (!p->spare && stats->sketches) {
+        p->spare = stats->sketches;
+        pr_sketches_reset(p->spare);
+        stats->sketches = NULL;
+    }
+    pr_stats_done(stats);
+}
+
+static void free_open(struct pr_phases *p, struct pr_phase_open *o)
+{
+    give_sketches(p, &o->stats);
+    free(o->phase.quantiles);
+    free(o);
 }
 
 void pr_phases_done(struct pr_phases *p, bool close_notes)
 {
     for (size_t i = 0; i < p->open_count; i++)
-        free(p->open[i]);
+        free_open(p, p->open[i]);
+    pr_sketches_free(p->spare);
     for (size_t i = 0; i < p->marks_kept; i++) {
         free(p->marks[i].name);
         free(p->marks[i].data);
@@ -54,6 +83,7 @@ void pr_phases_done(struct pr_phases *p, bool close_notes)
         pr_notes_done(&p->notes);
     p->open_count = p->marks_kept = p->kept_count = p->folded_count = 0;
     p->kept = p->folded = NULL;
+    p->spare = NULL;
 }
 
 /* --- while it lasts --------------------------------------------------------------------------- */
@@ -78,14 +108,17 @@ static double within(const struct pr_phase_open *o, int id, double v)
     }
 }
 
-static void add(struct pr_phase_open *o, const struct proctor_snapshot *s, const double *value,
-                double dt)
+static void add(const struct pr_phases *p, struct pr_phase_open *o,
+                const struct proctor_snapshot *s, const double *value, double dt)
 {
     double mine[METRIC_COUNT];
-    for (int id = 0; id < METRIC_COUNT; id++)
+    for (int id = 0; id < p->metrics; id++)
         mine[id] = within(o, id, value[id]);
-    pr_stats_add_values(&o->stats, mine, s->mark, METRIC_COUNT, pr_seconds(s->elapsed), dt);
-    o->stats.seconds = pr_seconds(s->elapsed) - o->from;
+    double at = pr_seconds(s->elapsed),
+           lasted = fmin(at - o->from, pr_seconds(s->machine_interval));
+    pr_stats_add_values(&o->stats, mine, s->mark, p->metrics,
+                        (struct pr_span){at, dt, dt > 0 ? lasted : 0});
+    o->stats.seconds = at - o->from;
 }
 
 void pr_phases_add(struct pr_phases *p, const struct proctor_snapshot *s)
@@ -95,11 +128,12 @@ void pr_phases_add(struct pr_phases *p, const struct proctor_snapshot *s)
             p->latest[id] = s->value[id];
     p->latest_at = pr_seconds(s->elapsed);
     for (size_t i = 0; i < p->open_count; i++)
-        add(p->open[i], s, s->value, pr_seconds(s->interval));
+        add(p, p->open[i], s, s->value, pr_seconds(s->interval));
 }
 
 /* The sample at its begin: what was read at that moment is in the phase, rates are of before. */
-static void add_first(struct pr_phase_open *o, const struct proctor_snapshot *s)
+static void add_first(const struct pr_phases *p, struct pr_phase_open *o,
+                      const struct proctor_snapshot *s)
 {
     double value[METRIC_COUNT];
     for (int id = 0; id < METRIC_COUNT; id++) {
@@ -108,7 +142,7 @@ static void add_first(struct pr_phase_open *o, const struct proctor_snapshot *s)
                      (m->kind == KIND_RATIO && pr_metrics[m->of].kind == KIND_GAUGE);
         value[id] = gauge || m->kind == KIND_COUNTER ? s->value[id] : NAN;
     }
-    add(o, s, value, 0);
+    add(p, o, s, value, 0);
 }
 
 int pr_phases_begin(struct pr_phases *p, const char *name, double at, int owner, bool exact,
@@ -127,9 +161,10 @@ int pr_phases_begin(struct pr_phases *p, const char *name, double at, int owner,
     o->from = p->latest_at;
     memcpy(o->base, p->latest, sizeof o->base);
     pr_stats_init(&o->stats);
+    take_sketches(p, &o->stats);
     o->stats.limits = p->limits;
     if (exact)
-        add_first(o, s);
+        add_first(p, o, s);
     p->open[p->open_count++] = o;
     return 0;
 }
@@ -157,10 +192,21 @@ static bool keep(struct pr_phases *p, struct pr_phase **phases, size_t *count, s
     if (!stat)
         return false;
     *to = o->phase;
+    to->quantiles = NULL;
     if (name != o->phase.name)
         memccpy(to->name, name, '\0', sizeof to->name - 1);
     to->stat = memcpy(stat, o->stats.metric, (size_t)p->metrics * sizeof *stat);
     ++*count;
+    return true;
+}
+
+/* One by one, and so with its quantiles. */
+static bool keep_one(struct pr_phases *p, struct pr_phase_open *o)
+{
+    if (!keep(p, &p->kept, &p->kept_count, &p->kept_cap, o, o->phase.name))
+        return false;
+    p->kept[p->kept_count - 1].quantiles = o->phase.quantiles;
+    o->phase.quantiles = NULL;
     return true;
 }
 
@@ -201,6 +247,17 @@ static bool fold(struct pr_phases *p, const struct pr_phase_open *o, const char 
     return true;
 }
 
+/* All that is left of them when it has ended. Out of memory: nothing. */
+static double *quantiles_of(const struct pr_phases *p, const struct pr_stats *stats)
+{
+    size_t rows = (size_t)pr_quantile_rows(p->metrics), row = 0;
+    double(*all)[QUANTILES] = stats->sketches ? malloc(rows * sizeof *all) : NULL;
+    for (int id = 0; all && id < p->metrics; id++)
+        if (pr_metric_has_quantiles((enum pr_metric_id)id))
+            pr_stats_quantiles(stats, (enum pr_metric_id)id, all[row++]);
+    return (double *)all;
+}
+
 static void note(struct pr_phases *p, struct pr_phase_open *o)
 {
     struct pr_buf line = {0};
@@ -220,13 +277,12 @@ static void close_one(struct pr_phases *p, size_t i)
     struct pr_phase_open *o = p->open[i];
     memmove(&p->open[i], &p->open[i + 1], (--p->open_count - i) * sizeof *p->open);
     o->phase.sampled = o->stats.seconds;
+    o->phase.quantiles = quantiles_of(p, &o->stats);
     note(p, o);
-    bool kept = p->ended < PHASES_KEPT
-                    ? keep(p, &p->kept, &p->kept_count, &p->kept_cap, o, o->phase.name)
-                    : fold(p, o, o->phase.name);
+    bool kept = p->ended < PHASES_KEPT ? keep_one(p, o) : fold(p, o, o->phase.name);
     p->ended += kept;
     p->refused += !kept;
-    free(o);
+    free_open(p, o);
 }
 
 static void end_one(struct pr_phases *p, size_t i, double at, bool exact, bool last)
@@ -338,6 +394,7 @@ void pr_phase_stats(const struct pr_phases *p, const struct pr_phase *phase, str
     memcpy(ret->metric, phase->stat, (size_t)p->metrics * sizeof *ret->metric);
     ret->seconds = phase->sampled;
     ret->limits = p->limits;
+    ret->quantiles = phase->quantiles;
 }
 
 void pr_phase_put(struct pr_json *j, const struct pr_phases *p, const struct pr_phase *phase)
@@ -364,7 +421,7 @@ void pr_phase_put(struct pr_json *j, const struct pr_phases *p, const struct pr_
         if (pr_selected(p->select, id) && stats.metric[id].known) {
             if (is_memory(id) && !pr_phase_saw(phase, (enum pr_metric_id)id))
                 stats.metric[id].mark = MARK_FEW_SAMPLES;
-            pr_stats_put(j, &stats, (enum pr_metric_id)id, NAN);
+            pr_stats_put(j, &stats, (enum pr_metric_id)id, NULL);
         }
     pr_json_close(j, '}');
 }

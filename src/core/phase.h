@@ -27,6 +27,7 @@ struct pr_phase {
     bool exact;           /* samples were taken at its begin and end; else the nearest ones count */
     bool left_open;       /* it ended with the run */
     struct pr_stat *stat; /* a row for each metric, see pr_phases.metrics */
+    double *quantiles;    /* of those that have any; NULL where it was folded with others */
 };
 
 /* Was this metric known in more samples than those at both ends? Else its peak is that of a moment
@@ -46,6 +47,7 @@ struct pr_phases {
     int metrics; /* how many have statistics, from the first: those of jobs, or all */
     struct pr_phase_open *open[PHASES_OPEN];
     size_t open_count;
+    struct pr_sketches *spare;      /* of one that has ended, for the next; may be NULL */
     struct pr_phase *kept, *folded; /* one by one, then by name */
     size_t kept_count, kept_cap, folded_count, folded_cap;
     struct pr_map by_name; /* hash of a name: its place in folded plus 1 */

@@ -44,6 +44,7 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     s->select = pr_select_of(config);
     pr_events_init(&s->events);
     pr_stats_init(&s->stats);
+    pr_stats_want_quantiles(&s->stats, METRIC_COUNT);
     s->stats.machine = config->machine;
     pr_phases_init(&s->phases, &s->select, &s->limits, config->machine);
     pr_values_none(s->totals_before, PROC_METRICS);
@@ -150,13 +151,17 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
         pr_net_open(&s->net, &s->host, s->watched.empty_handed);
     for (size_t kind = 0; kind < SINK_KINDS; kind++)
         wanted += named(s, kind)->count;
-    if (!wanted)
+    if (!wanted && !s->own_sink_count)
         return 0;
-    struct pr_sink **sinks = calloc(wanted, sizeof *sinks);
+    struct pr_sink **sinks = calloc(wanted + s->own_sink_count, sizeof *sinks);
     int r = sinks ? open_sinks(s, sinks, &count, err) : pr_error(err, ENOMEM, "out of memory");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < s->own_sink_count && sinks; i++)
+        sinks[count + i] = s->own_sinks[i];
+    for (size_t i = 0; i < count + s->own_sink_count && r == 0; i++) {
         s->want_devices |= sinks[i]->ops->devices;
-    if (r == 0 && !(s->queue = pr_queue_new(sinks, count, &s->events)))
+        s->want_members |= sinks[i]->ops->processes;
+    }
+    if (r == 0 && !(s->queue = pr_queue_new(sinks, count + s->own_sink_count, &s->events)))
         r = pr_error(err, EAGAIN, "cannot start a thread to write the outputs");
     if (r < 0) {
         while (count--)
@@ -164,6 +169,7 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
         free(sinks);
         return r;
     }
+    s->own_sink_count = 0;
     s->phases.notes.wanted = true;
     s->own_threads++;
     s->own_fds += (int)(wanted + (s->config->processes ? s->config->csv.count : 0));
@@ -420,6 +426,7 @@ static void free_memory(struct pr_session *s)
     pr_snapshot_done(&s->average.out);
     pr_snapshot_done(&s->average.kept);
     pr_matches_done(&s->matches);
+    pr_stats_done(&s->stats);
     if (!s->stuck)
         pr_roll_done(&s->roll);
     pr_phases_done(&s->phases, !s->stuck);

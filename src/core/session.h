@@ -37,7 +37,8 @@ struct pr_session {
     struct pr_stats stats;
     struct pr_phases phases;
     struct pr_events events;
-    struct pr_queue *queue; /* NULL without file outputs */
+    struct pr_queue *queue;     /* NULL without outputs */
+    struct pr_sink **own_sinks; /* of the library's user: the queue's when it is there */
     proctor_sample_fn *on_sample;
     const char *run, *(*summarize)(void *); /* for the sinks: the run, and at its end the summary */
     void *on_sample_data, *summarize_data;
@@ -63,7 +64,6 @@ struct pr_session {
     double totals_before[PROC_METRICS];   /* counters at the sample before */
     double high[METRIC_COUNT], oom_kills; /* high-water marks; kills that have been said */
     double rss_floor; /* below this, what rusage says of memory is our own size at the fork */
-
     /* ns of CPU that readings which can wait may still use, and those of the machine. */
     int64_t allowance, machine_allowance, patient_cost; /* the last: of those that can wait */
     struct pr_turns turns;
@@ -72,7 +72,7 @@ struct pr_session {
     unsigned long io_unreadable, departed; /* members whose I/O could not be read; that left */
     bool children_ignored; /* by a member: those that end between samples leave no account */
     struct pr_left *left;  /* who is still running at the end */
-    size_t left_count;
+    size_t left_count, own_sink_count; /* of the latter those that no queue has yet */
     char *text;
     const char *run_id; /* the one that was asked for, else: */
     char own_id[64];

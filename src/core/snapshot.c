@@ -61,15 +61,18 @@ void pr_snapshot_done(struct proctor_snapshot *s)
     s->device_count = s->device_cap = 0;
 }
 
+static int give(double v, double *ret)
+{
+    if (isnan(v))
+        return -ENODATA;
+    *ret = v;
+    return 0;
+}
+
 int proctor_snapshot_value(const struct proctor_snapshot *s, const char *key, double *ret)
 {
     enum pr_metric_id id = pr_metric_find(key);
-    if (id == METRIC_NONE)
-        return -ENOENT;
-    if (isnan(s->value[id]))
-        return -ENODATA;
-    *ret = s->value[id];
-    return 0;
+    return id == METRIC_NONE ? -ENOENT : give(s->value[id], ret);
 }
 
 const char *proctor_snapshot_mark(const struct proctor_snapshot *s, const char *key)
@@ -91,4 +94,55 @@ double proctor_snapshot_interval(const struct proctor_snapshot *s)
 int64_t proctor_snapshot_time(const struct proctor_snapshot *s)
 {
     return s->time;
+}
+
+/* --- processes and devices -------------------------------------------------------------------- */
+
+size_t proctor_snapshot_processes(const struct proctor_snapshot *s)
+{
+    return s->member_count;
+}
+
+pid_t proctor_snapshot_process_pid(const struct proctor_snapshot *s, size_t i)
+{
+    return i < s->member_count ? s->members[i].pid : -EINVAL;
+}
+
+const char *proctor_snapshot_process_command(const struct proctor_snapshot *s, size_t i)
+{
+    return i < s->member_count ? s->members[i].comm : NULL;
+}
+
+int proctor_snapshot_process_value(const struct proctor_snapshot *s, size_t i, const char *key,
+                                   double *ret)
+{
+    int id = (int)pr_metric_find(key);
+    if (i >= s->member_count)
+        return -EINVAL;
+    return id >= PROC_METRICS ? -ENOENT : give(s->members[i].value[id], ret);
+}
+
+size_t proctor_snapshot_devices(const struct proctor_snapshot *s)
+{
+    return s->device_count;
+}
+
+const char *proctor_snapshot_device_kind(const struct proctor_snapshot *s, size_t i)
+{
+    return i < s->device_count ? pr_device_kind_name(s->devices[i].kind) : NULL;
+}
+
+const char *proctor_snapshot_device_name(const struct proctor_snapshot *s, size_t i)
+{
+    return i < s->device_count ? s->devices[i].name : NULL;
+}
+
+int proctor_snapshot_device_value(const struct proctor_snapshot *s, size_t i, const char *key,
+                                  double *ret)
+{
+    enum pr_metric_id id = pr_metric_find(key);
+    if (i >= s->device_count)
+        return -EINVAL;
+    int slot = id == METRIC_NONE ? -1 : pr_device_slot(s->devices[i].kind, id);
+    return slot < 0 ? -ENOENT : give(s->devices[i].value[slot], ret);
 }

@@ -2,15 +2,78 @@
 #include "core/stats.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <string.h>
 
 #include "util/clock.h"
 
+/* What is asked of each value, near together. */
+static bool of_machine[METRIC_COUNT];
+static short row_of[METRIC_COUNT + 1]; /* rows of all metrics before it */
+static pthread_once_t filled = PTHREAD_ONCE_INIT;
+
+static void fill(void)
+{
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        unsigned needs = pr_metrics[id].needs;
+        of_machine[id] = id < JOB_METRICS ? needs & READ_CGROUP : !(needs & READ_GPU);
+        row_of[id + 1] = (short)(row_of[id] + pr_metric_has_quantiles((enum pr_metric_id)id));
+    }
+}
+
 void pr_stats_init(struct pr_stats *s)
 {
+    pthread_once(&filled, fill);
     *s = (struct pr_stats){.cpu.per_point = 1, .memory.per_point = 1, .rss.per_point = 1};
     for (int id = 0; id < METRIC_COUNT; id++)
-        s->metric[id] = (struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN};
+        s->metric[id] = STAT_NONE;
 }
+
+/* --- quantiles -------------------------------------------------------------------------------- */
+
+bool pr_metric_has_quantiles(enum pr_metric_id id)
+{
+    return pr_metrics[id].kind != KIND_COUNTER && pr_metrics[id].kind != KIND_HIGH_WATER;
+}
+
+int pr_quantile_rows(int count)
+{
+    pthread_once(&filled, fill);
+    return row_of[count];
+}
+
+void pr_stats_want_quantiles(struct pr_stats *s, int count)
+{
+    s->sketches = pr_sketches_new(pr_quantile_rows(count));
+}
+
+void pr_stats_done(struct pr_stats *s)
+{
+    pr_sketches_free(s->sketches);
+    s->sketches = NULL;
+}
+
+/* As the mean: what has not lasted is known by its last value alone. */
+void pr_stat_quantiles(const struct pr_stat *v, const struct pr_sketches *sketches, int series,
+                       double ret[QUANTILES])
+{
+    pr_sketch_quantiles(sketches, series, ret);
+    for (int q = 0; q < QUANTILES; q++)
+        ret[q] = isnan(ret[q]) ? v->last : fmax(v->min, fmin(v->max, ret[q]));
+}
+
+bool pr_stats_quantiles(const struct pr_stats *s, enum pr_metric_id id, double ret[QUANTILES])
+{
+    bool known = pr_metric_has_quantiles(id) && (s->sketches || s->quantiles);
+    int row = pr_quantile_rows((int)id);
+    if (known && s->sketches)
+        pr_stat_quantiles(&s->metric[id], s->sketches, row, ret);
+    else if (known)
+        memcpy(ret, &s->quantiles[row * QUANTILES], QUANTILES * sizeof *ret);
+    return known;
+}
+
+/* --- adding ----------------------------------------------------------------------------------- */
 
 static void spark_add(struct pr_spark *k, double v)
 {
@@ -66,27 +129,34 @@ void pr_stat_add(struct pr_stat *m, double v, double at, double dt)
 }
 
 void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
-                         int count, double at, double dt)
+                         int count, struct pr_span span)
 {
-    s->seconds = at;
+    s->seconds = span.at;
     for (int id = 0; id < count; id++) {
         if (isnan(value[id]))
             continue;
         s->metric[id].mark = mark[id];
-        pr_stat_add(&s->metric[id], value[id], at, dt);
+        double dt = of_machine[id] ? span.machine_dt : span.dt;
+        pr_stat_add(&s->metric[id], value[id], span.at, dt);
+        if (s->sketches && row_of[id] != row_of[id + 1])
+            pr_sketch_add(s->sketches, row_of[id], value[id], dt);
     }
 }
 
 void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot)
 {
     const double *v = snapshot->value;
-    pr_stats_add_values(s, v, snapshot->mark, METRIC_COUNT, pr_seconds(snapshot->elapsed),
-                        pr_seconds(snapshot->interval));
+    pr_stats_add_values(s, v, snapshot->mark, METRIC_COUNT,
+                        (struct pr_span){pr_seconds(snapshot->elapsed),
+                                         pr_seconds(snapshot->interval),
+                                         pr_seconds(snapshot->machine_interval)});
     spark_add(&s->cpu, v[s->machine ? METRIC_SYSTEM_CPU_USAGE : METRIC_CPU_USAGE]);
     spark_add(&s->memory, v[s->machine ? METRIC_SYSTEM_MEM_USED : METRIC_MEM_PSS]);
     spark_add(&s->rss, v[METRIC_MEM_RSS]);
     trail_add(&s->rss_trail, pr_seconds(snapshot->elapsed), v[METRIC_MEM_RSS]);
 }
+
+/* --- results ---------------------------------------------------------------------------------- */
 
 double pr_stats_total(const struct pr_stats *s, enum pr_metric_id id)
 {
@@ -100,6 +170,11 @@ static bool is_rate(enum pr_metric_id id)
     return m->kind == KIND_RATE || (m->kind == KIND_RATIO && pr_metrics[m->of].kind == KIND_RATE);
 }
 
+double pr_stat_mean(const struct pr_stat *m)
+{
+    return m->weight > 0 ? m->integral / m->weight : m->last;
+}
+
 double pr_stats_mean(const struct pr_stats *s, enum pr_metric_id id)
 {
     const struct pr_metric *m = &pr_metrics[id];
@@ -107,8 +182,7 @@ double pr_stats_mean(const struct pr_stats *s, enum pr_metric_id id)
         return s->limits ? pr_stats_mean(s, m->of) / s->limits->total[m->per] : NAN;
     if (is_rate(id) && s->seconds > 0)
         return s->metric[m->of].last / s->seconds * m->scale;
-    const struct pr_stat *v = &s->metric[id];
-    return v->weight > 0 ? v->integral / v->weight : v->known ? v->last : NAN;
+    return pr_stat_mean(&s->metric[id]);
 }
 
 double pr_stats_peak(const struct pr_stats *s, enum pr_metric_id id)

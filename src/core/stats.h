@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is kept of each metric over the whole run, in bounded memory. */
 #pragma once
+#include <math.h>
+
 #include "core/derive.h"
+#include "core/quantile.h"
 #include "core/snapshot.h"
 
 #define SPARK_WIDTH 32
@@ -28,6 +31,12 @@ struct pr_stat {
     unsigned char mark;        /* the latest */
 };
 
+/* When a sample was taken, and for how long its values stand: what is of the machine or of a cgroup
+ * is not read each time, and stands for longer. */
+struct pr_span {
+    double at, dt, machine_dt; /* seconds */
+};
+
 struct pr_stats {
     struct pr_stat metric[METRIC_COUNT];
     struct pr_spark cpu, memory, rss; /* memory is PSS, or what a machine uses */
@@ -35,15 +44,24 @@ struct pr_stats {
     bool machine;                   /* the curves are of the machine, not of the job */
     double seconds;                 /* elapsed at the last sample */
     const struct pr_limits *limits; /* borrowed: what ratios are of */
+    struct pr_sketches *sketches;   /* NULL where no quantiles are computed, or it is over: */
+    const double *quantiles;        /* then a row of each metric that has some, borrowed */
 };
 
+#define STAT_NONE ((struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN})
+
 void pr_stats_init(struct pr_stats *s);
+/* From here on with quantiles of the first metrics, `count` of them. Out of memory: without. */
+void pr_stats_want_quantiles(struct pr_stats *s, int count);
+void pr_stats_done(struct pr_stats *s);
 void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot);
 /* One value of one metric, that stands for dt seconds. */
 void pr_stat_add(struct pr_stat *m, double v, double at, double dt);
-/* The same of some metrics alone: `count` values and marks, at and after so many seconds. */
+/* By time; what has not lasted is known by its last value. */
+double pr_stat_mean(const struct pr_stat *m);
+/* The same of some metrics alone: `count` values and marks. */
 void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
-                         int count, double at, double dt);
+                         int count, struct pr_span span);
 /* By how much the resident memory has grown in the last seconds, and in how many. */
 double pr_stats_growth(const struct pr_stats *s, double *ret_seconds);
 /* A counter's total, NAN where absent. */
@@ -52,3 +70,12 @@ double pr_stats_total(const struct pr_stats *s, enum pr_metric_id id);
  * escapes. */
 double pr_stats_mean(const struct pr_stats *s, enum pr_metric_id id);
 double pr_stats_peak(const struct pr_stats *s, enum pr_metric_id id);
+/* A gauge, a rate or a ratio has quantiles. */
+bool pr_metric_has_quantiles(enum pr_metric_id id);
+/* Of the first metrics, how many have them. */
+int pr_quantile_rows(int count);
+/* Weighted by time, of samples. False where they were not computed. */
+bool pr_stats_quantiles(const struct pr_stats *s, enum pr_metric_id id, double ret[QUANTILES]);
+/* The same of one series whose statistics are kept apart. */
+void pr_stat_quantiles(const struct pr_stat *v, const struct pr_sketches *sketches, int series,
+                       double ret[QUANTILES]);

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-
 #include "core/stats_json.h"
 
 static void number(struct pr_json *j, const char *key, double v)
@@ -9,9 +7,17 @@ static void number(struct pr_json *j, const char *key, double v)
     pr_json_number(j, v);
 }
 
-void pr_stats_put(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id id, double largest)
+void pr_quantiles_put(struct pr_json *j, const double *quantile)
+{
+    for (int q = 0; q < QUANTILES; q++)
+        number(j, pr_quantile_name[q], quantile[q]);
+}
+
+void pr_stats_put(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id id,
+                  const struct pr_stat *each)
 {
     const struct pr_stat *v = &s->metric[id];
+    double quantile[QUANTILES];
     pr_json_key(j, pr_metrics[id].key);
     pr_json_open(j, '{');
     if (pr_metrics[id].kind == KIND_COUNTER) {
@@ -22,8 +28,14 @@ void pr_stats_put(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id
         number(j, "min", v->min);
         number(j, "last", v->last);
         number(j, "at", v->at);
-        if (!isnan(largest))
-            number(j, "largest", largest);
+        if (pr_metrics[id].kind == KIND_GAUGE)
+            number(j, "integral", v->integral);
+        if (pr_stats_quantiles(s, id, quantile))
+            pr_quantiles_put(j, quantile);
+        if (each && each->known) {
+            number(j, "largest", each->max);
+            number(j, "mean_each", pr_stat_mean(each));
+        }
     }
     /* PSS is read within a budget: a peak of a few samples is not that of the run. */
     bool few = pr_metrics[id].needs == READ_SMAPS && v->known * 2 < s->metric[METRIC_MEM_RSS].known;

@@ -4,7 +4,9 @@
 #include "core/stats.h"
 #include "util/json.h"
 
-/* The key of a metric, and an object. largest: the most that one process had, NaN where that is not
+/* The key of a metric, and an object. each: what single processes had, NULL where that is not
  * asked. */
 void pr_stats_put(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id id,
-                  double largest);
+                  const struct pr_stat *each);
+/* Members of an object that is open. */
+void pr_quantiles_put(struct pr_json *j, const double *quantile);

@@ -53,8 +53,9 @@ static void add_card(struct pr_gpu_account *a, const struct pr_gpu_card *from, s
     struct pr_gpu_card *to = &a->card[i];
     if (i >= a->count) {
         *to = *from;
+        a->sketches[i] = pr_sketches_new(DEVICE_VALUES);
         for (int slot = 0; slot < DEVICE_VALUES; slot++) {
-            a->stat[i][slot] = (struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN};
+            a->stat[i][slot] = STAT_NONE;
             a->read_at[i][slot] = s->start_boot;
         }
     }
@@ -66,8 +67,10 @@ static void add_card(struct pr_gpu_account *a, const struct pr_gpu_card *from, s
         double v = from->value[slot];
         if (isnan(v))
             continue;
-        pr_stat_add(&a->stat[i][slot], v, pr_seconds(at - s->start_boot),
-                    pr_seconds(at - a->read_at[i][slot]));
+        double lasted = pr_seconds(at - a->read_at[i][slot]);
+        pr_stat_add(&a->stat[i][slot], v, pr_seconds(at - s->start_boot), lasted);
+        if (a->sketches[i])
+            pr_sketch_add(a->sketches[i], slot, v, lasted);
         a->read_at[i][slot] = at;
     }
 }

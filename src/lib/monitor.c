@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/space.h"
+#include "lib/own_sink.h"
 #include "util/clock.h"
 
 #ifndef PROCTOR_VERSION
@@ -27,7 +28,7 @@ int pr_monitor_check_caller(const struct proctor_monitor *m, struct proctor_erro
 {
     if (m->owner != getpid())
         return pr_error(err, ECHILD, "this monitor belongs to process %d", (int)m->owner);
-    if (m->calling_back == gettid())
+    if (m->calling_back == gettid() || m->in_sink == gettid())
         return pr_error(err, EDEADLK, "a callback cannot call into its monitor");
     return 0;
 }
@@ -55,6 +56,7 @@ void proctor_monitor_free(struct proctor_monitor *m)
          * cannot be freed. */
         if (m->prepared && !m->started)
             pr_session_abandon(&m->session);
+        pr_own_sinks_done(m, true);
     } else {
         proctor_monitor_stop(m, NULL);
         if (m->prepared)
@@ -62,6 +64,7 @@ void proctor_monitor_free(struct proctor_monitor *m)
         pr_handover_done(&m->handover);
         if (m->session.stuck)
             return; /* its writer may still come back */
+        pr_own_sinks_done(m, false);
     }
     pr_config_done(&m->config);
     pr_buf_done(&m->summary);
@@ -252,6 +255,7 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
         m->session.run = pr_buf_text(&m->run_members);
         m->session.summarize = summarize;
         m->session.summarize_data = m;
+        pr_own_sinks_lend(m);
         r = pr_session_open(&m->session, err);
     }
     return r;

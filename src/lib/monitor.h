@@ -22,6 +22,9 @@ struct proctor_monitor {
     proctor_sample_fn *on_sample;
     void *on_sample_data;
     _Atomic pid_t calling_back; /* the thread that is in on_sample, 0 for none */
+    _Atomic pid_t in_sink;      /* the same of a sink of the user's own */
+    struct pr_sink **sinks;     /* those, in the order in which they were added */
+    size_t sink_count;
 };
 
 /* From settings to a session that is ready to begin: files open, writer running. */

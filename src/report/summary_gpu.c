@@ -3,6 +3,7 @@
  * for the job and one for each device. */
 #include <math.h>
 
+#include "core/stats_json.h"
 #include "report/page.h"
 #include "util/clock.h"
 #include "util/json.h"
@@ -28,32 +29,35 @@ static void integer(struct pr_json *j, const char *key, unsigned long v)
     pr_json_int(j, (int64_t)v);
 }
 
-static double mean_of(const struct pr_stat *v)
-{
-    return v->weight > 0 ? v->integral / v->weight : v->known ? v->last : NAN;
-}
-
 /* Counters of a device begin at any value: what counts is how far they came. */
 static double total_of(const struct pr_stat *v)
 {
     return v->last - v->min;
 }
 
-static void put_value(struct pr_json *j, const struct pr_gpu_card *c, enum pr_metric_id id,
-                      const struct pr_stat *v)
+static void put_value(struct pr_json *j, const struct pr_gpu_account *a, size_t i, int slot)
 {
+    const struct pr_stat *v = &a->stat[i][slot];
+    enum pr_metric_id id = pr_device_metric(DEVICE_GPU, slot);
+    double quantile[QUANTILES];
     pr_json_key(j, pr_metrics[id].key);
     pr_json_open(j, '{');
     if (pr_metrics[id].kind == KIND_COUNTER) {
         number(j, "total", total_of(v));
-        if (!c->sure_energy)
+        if (!a->card[i].sure_energy)
             text(j, "mark", pr_mark_name(MARK_FROM_POWER));
     } else {
         number(j, "peak", v->max);
-        number(j, "mean", mean_of(v));
+        number(j, "mean", pr_stat_mean(v));
         number(j, "min", v->min);
         number(j, "last", v->last);
         number(j, "at", v->at);
+        if (pr_metrics[id].kind == KIND_GAUGE)
+            number(j, "integral", v->integral);
+        if (a->sketches[i]) {
+            pr_stat_quantiles(v, a->sketches[i], slot, quantile);
+            pr_quantiles_put(j, quantile);
+        }
     }
     pr_json_close(j, '}');
 }
@@ -78,7 +82,7 @@ static void put_device(struct pr_json *j, const struct pr_session *s, size_t i)
     pr_json_open(j, '{');
     for (int slot = 0; (id = pr_device_metric(DEVICE_GPU, slot)) != METRIC_NONE; slot++)
         if (stat[slot].known && pr_selected(&s->select, (int)id))
-            put_value(j, c, id, &stat[slot]);
+            put_value(j, s->machine.gpus, i, slot);
     pr_json_close(j, '}');
     pr_json_key(j, "absent");
     pr_json_open(j, '[');
@@ -185,12 +189,12 @@ static void device_line(struct pr_page *p, size_t i)
     pr_page_label(p, c->name);
     pr_text_safe(p->out, c->model);
     pr_buf_str(p->out, c->lost ? " (lost):" : ":");
-    share(p, " mean ", mean_of(util));
+    share(p, " mean ", pr_stat_mean(util));
     share(p, ", busiest ", fmax(util->max, stat_of(p->s, i, METRIC_GPU_UTIL_MAX)->max));
-    share(p, ", memory controller ", mean_of(stat_of(p->s, i, METRIC_GPU_MEM_UTIL)));
+    share(p, ", memory controller ", pr_stat_mean(stat_of(p->s, i, METRIC_GPU_MEM_UTIL)));
     figure(p, "; memory peak ", stat_of(p->s, i, METRIC_GPU_MEM_USED)->max, UNIT_BYTES);
     figure(p, " of ", stat_of(p->s, i, METRIC_GPU_MEM_TOTAL)->last, UNIT_BYTES);
-    figure(p, "; ", mean_of(power), UNIT_WATTS);
+    figure(p, "; ", pr_stat_mean(power), UNIT_WATTS);
     figure(p, ", peak ", power->max, UNIT_WATTS);
     figure(p, ", ", total_of(stat_of(p->s, i, METRIC_GPU_ENERGY)), UNIT_JOULES);
     pr_page_end(p);

@@ -119,7 +119,7 @@ static void put_metrics(struct pr_json *j, const struct pr_session *s)
     open(j, "metrics", '{');
     for (int id = 0; id < METRIC_COUNT; id++)
         if (pr_selected(&s->select, id) && pr_summary_known(s, (enum pr_metric_id)id))
-            pr_stats_put(j, &s->stats, (enum pr_metric_id)id, NAN);
+            pr_stats_put(j, &s->stats, (enum pr_metric_id)id, NULL);
     pr_json_close(j, '}');
 }
 
@@ -130,10 +130,13 @@ static void put_match(struct pr_json *j, const struct pr_session *s, const struc
     text(j, "name", m->name);
     integer(j, "instances", (int64_t)m->instances);
     integer(j, "samples", (int64_t)m->samples);
+    number(j, "first_seen", m->first_seen);
+    number(j, "last_seen", m->last_seen);
+    number(j, "duration", m->last_seen - m->first_seen);
     open(j, "metrics", '{');
     for (int id = 0; id < PROC_METRICS; id++)
         if (pr_selected(&s->select, id) && m->stats.metric[id].known)
-            pr_stats_put(j, &m->stats, (enum pr_metric_id)id, m->largest[id]);
+            pr_stats_put(j, &m->stats, (enum pr_metric_id)id, &m->each[id]);
     pr_json_close(j, '}');
     pr_json_close(j, '}');
 }

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/line.h"
 #include "core/sink.h"
 #include "sink/outfile.h"
 #include "util/clock.h"
-#include "util/json.h"
 
 #define NOTES_PIECE 65536
 
@@ -30,23 +30,7 @@ struct jsonl {
 
 static struct pr_json line_begin(struct jsonl *l, const char *type, int64_t elapsed)
 {
-    struct pr_json j = {.out = &l->file.out};
-    char time[40];
-    pr_clock_rfc3339(l->start + elapsed, time, sizeof time);
-    pr_json_open(&j, '{');
-    pr_json_key(&j, "type");
-    pr_json_string(&j, type);
-    pr_json_key(&j, "time");
-    pr_json_string(&j, time);
-    pr_json_key(&j, "elapsed");
-    pr_json_number(&j, pr_seconds(elapsed));
-    return j;
-}
-
-static void line_end(struct pr_json *j)
-{
-    pr_json_close(j, '}');
-    pr_buf_char(j->out, '\n');
+    return pr_line_begin(&l->file.out, type, l->start, elapsed);
 }
 
 static void put_number(struct pr_json *j, const char *key, double v)
@@ -85,20 +69,13 @@ static void put_marks(struct pr_json *j, const struct jsonl *l, const unsigned c
         pr_json_close(j, '}');
 }
 
-/* Members that were written elsewhere, without their braces. */
-static void put_members(struct pr_json *j, const char *members)
-{
-    if (*members)
-        pr_buf_printf(j->out, ",%s", members);
-}
-
 static void write_run(struct jsonl *l, const struct proctor_snapshot *s)
 {
     l->begun = true;
     l->start = s->time - s->elapsed;
     struct pr_json j = line_begin(l, "run", 0);
-    put_members(&j, l->run);
-    line_end(&j);
+    pr_line_members(&j, l->run);
+    pr_line_end(&j);
 }
 
 static void write_sample(struct jsonl *l, const struct proctor_snapshot *s)
@@ -107,7 +84,7 @@ static void write_sample(struct jsonl *l, const struct proctor_snapshot *s)
     put_number(&j, "interval", pr_seconds(s->interval));
     put_values(&j, l, SCOPE_JOB | SCOPE_SYSTEM, s->value);
     put_marks(&j, l, s->mark);
-    line_end(&j);
+    pr_line_end(&j);
 }
 
 static void write_member(struct jsonl *l, const struct proctor_snapshot *s,
@@ -124,7 +101,7 @@ static void write_member(struct jsonl *l, const struct proctor_snapshot *s,
     pr_json_key(&j, "command");
     pr_json_string(&j, m->comm);
     put_values(&j, l, SCOPE_PROC, m->value);
-    line_end(&j);
+    pr_line_end(&j);
 }
 
 static void write_device(struct jsonl *l, const struct proctor_snapshot *s,
@@ -157,7 +134,7 @@ static void write_device(struct jsonl *l, const struct proctor_snapshot *s,
         if (pr_selected(&l->select, (int)id))
             put_number(&j, pr_metrics[id].key, d->value[slot]);
     pr_json_close(&j, '}');
-    line_end(&j);
+    pr_line_end(&j);
 }
 
 static void write_events(struct jsonl *l)
@@ -165,13 +142,7 @@ static void write_events(struct jsonl *l)
     struct pr_event event;
     while (pr_event_get(l->events, l->events_done, &event)) {
         l->events_done++;
-        struct pr_json j = line_begin(l, "event", (int64_t)(event.at * 1e9));
-        pr_json_key(&j, "event");
-        pr_json_string(&j, pr_event_type_name(event.type));
-        put_number(&j, "seconds", event.seconds);
-        pr_json_key(&j, "text");
-        pr_json_string(&j, event.text);
-        line_end(&j);
+        pr_line_event(&l->file.out, l->start, &event);
     }
 }
 
@@ -188,12 +159,9 @@ static void say_behind(struct jsonl *l)
 /* In pieces, so that a full disk does not lose all of them together. */
 static void write_notes(struct jsonl *l)
 {
-    static const char *const types[] = {[NOTE_EVENT] = "event", [NOTE_PHASE] = "phase"};
     struct pr_note note;
     while (l->notes && pr_notes_next(l->notes, &l->notes_place, &note, &l->note)) {
-        struct pr_json j = line_begin(l, types[note.type], note.elapsed);
-        put_members(&j, pr_buf_text(&l->note));
-        line_end(&j);
+        pr_line_note(&l->file.out, l->start, note, pr_buf_text(&l->note));
         if (l->file.out.len < l->file.row + NOTES_PIECE)
             continue;
         pr_outfile_end(&l->file);
@@ -213,7 +181,7 @@ static void write_exits(struct jsonl *l, size_t until)
         pr_json_key(&j, "event");
         pr_json_string(&j, "exit");
         pr_roll_put(&j, e);
-        line_end(&j);
+        pr_line_end(&j);
     }
 }
 
@@ -259,8 +227,8 @@ static void jsonl_summary(struct pr_sink *sink, const char *members)
     if (l->processes)
         write_exits(l, l->roll->count);
     struct pr_json j = line_begin(l, "summary", l->elapsed);
-    put_members(&j, members);
-    line_end(&j);
+    pr_line_members(&j, members);
+    pr_line_end(&j);
     pr_outfile_end(&l->file);
 }
 

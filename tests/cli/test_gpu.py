@@ -86,6 +86,8 @@ def test_devices_and_the_jobs_share(gpu):
     assert metrics["gpu.mem.used"]["peak"] == 2 * GB and metrics["gpu.mem.total"]["last"] == 150 * GB
     assert metrics["gpu.mem.reserved"]["last"] == 1 << 20
     assert metrics["gpu.power"]["mean"] == 250 and metrics["gpu.temp"]["last"] == 47
+    assert [metrics["gpu.power"][q] for q in ("p50", "p90", "p95", "p99")] == [250] * 4
+    assert metrics["gpu.power"]["integral"] == pytest.approx(250 * summary["run"]["duration"], rel=0.3)
     assert metrics["gpu.clock.sm"]["last"] == 1.5e9 and metrics["gpu.clock.mem"]["last"] == 2.6e9
     assert metrics["gpu.pcie.rx"]["mean"] == pytest.approx(3e6, rel=0.05)
     assert metrics["gpu.pcie.tx"]["mean"] == pytest.approx(1e6, rel=0.05)

@@ -7,10 +7,11 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 
 import pytest
 
-from proctor_cli import said
+from proctor_cli import SLACK, read_csv, said
 
 NUMBER = (int, float)
 OPTIONAL = (int, float, type(None))
@@ -63,14 +64,19 @@ def test_stable_keys_and_their_types(proctor, job):
     assert summary["self"]["cpu_seconds"] > 0 and summary["self"]["rss_peak_bytes"] > 100_000
 
 
+EXTREMES = {"peak", "mean", "min", "last", "at"}
+QUANTILES = ["p50", "p90", "p95", "p99"]
+STATISTICS = {"counter": {"total"}, "peak": EXTREMES, "rate": EXTREMES | {*QUANTILES},
+              "ratio": EXTREMES | {*QUANTILES}, "gauge": EXTREMES | {*QUANTILES, "integral"}}
+
+
 @pytest.mark.parametrize("job", ["nothing", "a moment", "several"])
-def test_metrics_have_a_total_or_the_five_of_a_gauge(proctor, job):
+def test_metrics_have_a_total_or_the_statistics_of_their_kind(proctor, job):
     _, summary = proctor.recorded("-i", "20ms", *JOBS[job])
     kinds = {m["key"]: m["kind"] for m in json.loads(proctor("metrics", "--json").stdout)}
     for key, value in summary["metrics"].items():
         rest = set(value) - {"mark"}
-        assert rest == ({"total"} if kinds[key] == "counter"
-                        else {"peak", "mean", "min", "last", "at"}), key
+        assert rest == STATISTICS[kinds[key]], key
         if kinds[key] == "counter":
             assert value["total"] >= 0
         elif value["min"] is not None:
@@ -78,6 +84,33 @@ def test_metrics_have_a_total_or_the_five_of_a_gauge(proctor, job):
             assert value["min"] * 0.999 <= value["mean"] <= value["peak"] * 1.001 or \
                 kinds[key] in ("rate", "ratio"), key
             assert 0 <= value["at"] <= summary["run"]["duration"], key
+            ascending = [value["min"], *(value[q] for q in QUANTILES if q in value), value["peak"]]
+            assert ascending == sorted(ascending), key
+        if kinds[key] == "gauge":
+            assert 0 <= value["integral"] <= value["peak"] * summary["run"]["duration"] * 1.001, key
+
+
+def test_quantiles_are_those_of_the_samples(proctor):
+    """Beside those of the rows, weighted by their intervals; the job grows step by step."""
+    script = "b = []\nimport time\nfor i in range(40): b.append(bytearray(1000000)); time.sleep(0.03)"
+    _, summary = proctor.recorded("-i", "10ms", "--csv", "a.csv", sys.executable, "-c", script)
+    rows = read_csv(proctor.work / "a.csv")
+    for key, column in (("mem.rss", "mem_rss_bytes"), ("cpu.usage", "cpu_usage_cores"), ("procs", "procs")):
+        values = sorted((float(r[column]), float(r["interval_seconds"])) for r in rows if r[column])
+        total, known = sum(dt for _, dt in values), summary["metrics"][key]
+        assert len(values) > 20 / SLACK
+        for name in QUANTILES:
+            wanted, so_far, share = [], 0, int(name[1:]) / 100
+            for v, dt in values:  # what is written is rounded: at a border either may be right
+                so_far += dt
+                if so_far >= (share - 0.001) * total:
+                    wanted.append(v)
+                if so_far >= (share + 0.001) * total:
+                    break
+            assert wanted[0] * 0.99 <= known[name] <= wanted[-1] * 1.01, (key, name)
+        if key == "mem.rss":
+            assert known["integral"] == pytest.approx(sum(v * dt for v, dt in values), rel=0.01)
+            assert known["p50"] < known["p99"] * 0.8
 
 
 def test_what_is_absent_has_a_reason_and_is_not_a_metric(proctor):

@@ -346,6 +346,7 @@ kill $tail
     assert alpha["instances"] == 2 and beta["instances"] == 1
     for match in (none, again):  # the first that matches has it
         assert (match["instances"], match["samples"], match["metrics"]) == (0, 0, {})
+        assert match["first_seen"] is match["last_seen"] is match["duration"] is None
     total = summary["metrics"]["cpu.time"]["total"]
     assert total > cpu_of(alpha) + cpu_of(beta) + 0.25
     assert summary["accounting"]["cpu"]["complete"] is True
@@ -368,6 +369,42 @@ def test_what_is_said_of_a_match(proctor):
     assert set(match["metrics"]["cpu.time"]) == {"total"}
     assert 2 * 5 <= match["samples"] <= 2 * summary["samples"]["taken"]
     assert rss["peak"] < summary["metrics"]["mem.rss"]["peak"]
+
+
+def test_all_columns_of_a_table_by_name(proctor):
+    """Instances, samples, peaks and means of one and of all, CPU time in its parts, duration: of two
+    processes that come after another one, and of which the second comes half-way."""
+    script(proctor, "tool.py", "import os, resource, sys, time\n"
+           "memory, begun = bytearray(int(sys.argv[1])), time.time()\n"
+           "while time.process_time() < 0.3: os.getppid() if sys.argv[2] == 'system' else sum(range(1000))\n"
+           "while time.time() < begun + 1: time.sleep(0.01)\n"
+           "r = resource.getrusage(resource.RUSAGE_SELF)\n"
+           "open('used' + sys.argv[2], 'w').write(f'{r.ru_utime} {r.ru_stime} {begun} {time.time()}')")
+    job = (f"sleep 0.5; {PYTHON} tool.py 40000000 user & sleep 0.5; {PYTHON} tool.py 80000000 system & wait; sleep 0.4")
+    _, summary = proctor.recorded("-i", "20ms", "--budget", "1000%", "--match", "tool=^tool[.]py$", "sh", "-c", job)
+    match = by_name(summary, "tool")
+    metrics = match["metrics"]
+    used = [[float(v) for v in (proctor.work / f"used{name}").read_text().split()] for name in ("user", "system")]
+    assert match["instances"] == 2
+    # 0.5 s of one, 0.5 s of both, 0.5 s of the other.
+    lasted = max(u[3] for u in used) - min(u[2] for u in used)  # without the start of the interpreter
+    assert lasted - 0.1 * SLACK < match["duration"] < lasted + 0.6 * SLACK
+    assert match["duration"] == pytest.approx(match["last_seen"] - match["first_seen"])
+    assert match["first_seen"] >= 0.45 and match["last_seen"] < summary["run"]["duration"] - 0.2
+    assert 0.5 * match["duration"] / 0.02 / SLACK < match["samples"] <= 2 * summary["samples"]["taken"]
+    for part, key in enumerate(("cpu.user", "cpu.system")):
+        assert metrics[key]["total"] == pytest.approx(sum(u[part] for u in used), abs=0.06 * SLACK), key
+    assert cpu_of(match) == close_to(sum(u[0] + u[1] for u in used))
+    for key in ("mem.rss", "mem.uss"):
+        value = metrics[key]
+        assert 1e6 < value["min"] < 80e6 < value["largest"] < 105e6 < 120e6 < value["peak"] < 160e6
+        assert 52e6 < value["mean_each"] < 80e6 < value["mean"] < 110e6, "of one; of all that were there"
+        assert value["integral"] == pytest.approx(value["mean"] * match["duration"], rel=0.1)
+        assert value["min"] <= value["p50"] <= value["p90"] <= value["p99"] <= value["peak"]
+    each = cpu_of(match) / (match["samples"] * 0.02)
+    if SLACK == 1:
+        assert metrics["cpu.usage"]["mean_each"] == pytest.approx(each, rel=0.25)
+    assert metrics["cpu.percent"]["largest"] <= 115 * SLACK
 
 
 def test_workers_of_a_tool_count_once(proctor):
@@ -513,8 +550,8 @@ def test_int_and_term_end_a_match_of_nobody(proctor, sig):
     process = watching(proctor, "attach", "--match", "^nosuchtool$", "--jsonl", "a.jsonl")
     summary = end(proctor, process, sig)
     assert summary["metrics"]["procs"]["peak"] == 0 and "cpu.time" not in summary["metrics"]
-    assert summary["matches"] == [{"name": "^nosuchtool$", "instances": 0, "samples": 0,
-                                   "metrics": {}}]
+    assert summary["matches"] == [{"name": "^nosuchtool$", "instances": 0, "samples": 0, "first_seen": None,
+                                   "last_seen": None, "duration": None, "metrics": {}}]
     lines = [json.loads(line) for line in (proctor.work / "a.jsonl").read_text().splitlines()]
     assert lines[-1]["matches"] == summary["matches"]
 

@@ -21,6 +21,21 @@ def test_man_page_has_every_option(build):
         assert name in page
 
 
+def test_man_page_of_the_library_has_every_comment(root, build):
+    """It is made of the header: each declaration, and each sentence that is said of one."""
+    def words(text):
+        return re.findall(r"[A-Za-z_0-9]+", text)
+    page = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-rHY=0", build / "libproctor.3"], check=True,
+                          capture_output=True, text=True)
+    assert not page.stderr
+    shown = " ".join(words(re.sub(r"\x1b\[[0-9;]*m|.\x08", "", page.stdout)))
+    header = (root / "include/proctor/proctor.h").read_text()
+    comments = re.findall(r"^/\*(.*?)\*/", header, re.M | re.S)
+    assert len(comments) > 15
+    for comment in comments[1:]:  # the first is the licence
+        assert " ".join(words(comment)) in shown, comment
+
+
 def test_layers(root):
     subprocess.run([sys.executable, root / "tools/check-layers", root], check=True)
 
@@ -80,11 +95,16 @@ def test_every_target_does_something(root):
 
 def test_the_summary_is_explained(root, build, tmp_path, clean_env):
     """Each key that a summary has, at the top and one level below."""
-    subprocess.run([build / "proctor", "run", "-q", "--summary", tmp_path / "s.json", "sh", "-c", "sleep 0.1; true"],
-                   check=True, env=clean_env)
+    job = f"{build}/proctor phase p -- sleep 0.1; true"
+    subprocess.run([build / "proctor", "run", "-q", "-i", "20ms", "--match", "sleep", "--summary", tmp_path / "s.json",
+                    "sh", "-c", job], check=True, env=clean_env)
     text = (root / "doc/summary.md").read_text()
     summary = json.loads((tmp_path / "s.json").read_text())
     keys = [*summary, *(k for name, v in summary.items() if isinstance(v, dict) and name not in ("metrics", "limits")
-                        for k in v), *summary["processes"]["list"][0], *summary["processes"]["commands"][0]]
+                        for k in v), *summary["processes"]["list"][0], *summary["processes"]["commands"][0],
+            *summary["phases"][0], *summary["matches"][0]]
+    for part in (summary, summary["phases"][0], summary["matches"][0]):
+        keys += [k for v in part["metrics"].values() for k in v]
+    assert {"total", "mean", "integral", "p99", "mean_each"} <= {*keys}
     for key in keys:
         assert "." in key or f"`{key}`" in text, f"doc/summary.md does not explain {key}"

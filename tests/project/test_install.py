@@ -2,6 +2,7 @@
 """What `make`, `make demo` and `make install` promise, in a copy of the tree."""
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -24,6 +25,12 @@ def test_make_builds_demo_runs_and_install_installs(clone, clean_env, tmp_path):
     top = stage / "opt/p"
     assert subprocess.run([top / "bin/proctor", "--version"], check=True, capture_output=True).stdout
     assert (top / "share/man/man1/proctor.1").exists()
+    page = (top / "share/man/man3/libproctor.3").read_text().replace("\\_", "_")
+    header = (top / "include/proctor/proctor.h").read_text()
+    functions = re.findall(r"^PROCTOR_API [^(]*?(proctor_\w+)\(", header, re.M)
+    assert len(functions) > 25 and header.count("PROCTOR_API ") == len(functions) + 1
+    for name in functions:
+        assert f"{name}(" in page, f"libproctor(3) lacks {name}"
     config = next(top.rglob("proctor.pc"))
     env = {**clean_env, "PKG_CONFIG_PATH": str(config.parent), "PKG_CONFIG_SYSROOT_DIR": str(stage)}
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "proctor"], env=env, check=True,
@@ -44,10 +51,19 @@ def test_make_builds_demo_runs_and_install_installs(clone, clean_env, tmp_path):
     assert (load["name"], work["name"]) == ("load", "work") and load["metrics"]["mem.rss"]["peak"] > 64 << 20
     assert work["metrics"]["cpu.time"]["total"] > 0.01
     assert [e["data"]["step"] for e in summary["events"] if e["type"] == "mark"] == [0, 1, 2]
+    cpu, peak = re.match(r"([0-9.]+) s of CPU, (\d+) bytes at the most, \d+ bytes read$", example("collect")).groups()
+    assert float(cpu) > 0.001 and int(peak) > 64 << 20
+    *samples, summary = example("own_sink").splitlines()
+    (phase,) = [json.loads(line) for line in samples if line.startswith("{")]
+    assert phase["type"] == "phase" and phase["name"] == "work" and phase["seconds"] > 0.4
+    assert sum(bool(re.match(r"[0-9.]+ s: own_sink has \d{7} bytes$", line)) for line in samples) >= 4
+    assert json.loads(summary)["phases"][0]["name"] == "work"
 
 
 def test_examples_are_short(clone):
-    for name in ("watch", "phases"):
+    names = [path.stem for path in (clone / "examples").glob("*.c") if path.stem != "demo_job"]
+    assert sorted(names) == ["collect", "own_sink", "phases", "watch"], "test_make_builds... runs each"
+    for name in names:
         assert len((clone / f"examples/{name}.c").read_text().splitlines()) <= 40
 
 

@@ -297,7 +297,7 @@ static void test_io_of_reaped_workers_counts_once(void **state)
     assert_near(value_of(&r, IO_WCHAR), 58030, 1e-9);
 }
 
-static void test_largest(void **state)
+static void test_of_single_processes(void **state)
 {
     (void)state;
     struct fake_process a = {.pid = 101, .ppid = 100, .comm = "tool", .rss_pages = 100},
@@ -315,11 +315,17 @@ static void test_largest(void **state)
     tree_process(r.dir, b);
     recording_tick(&r);
     const struct pr_match *m = &r.s.matches.items[0];
-    assert_exactly(m->largest[METRIC_MEM_RSS], 120 * page);
+    const struct pr_stat *rss = &m->each[METRIC_MEM_RSS];
+    assert_exactly(rss->max, 120 * page);
+    assert_int_equal(rss->known, 4);
+    double time = m->last_seen - m->first_seen; /* of the second sample; the first had some, too */
+    assert_true(time > 0 && rss->weight >= 2 * time);
+    assert_near(rss->integral, (170 * (rss->weight / 2 - time) + 130 * time) * page, 1e-6 * page);
+    assert_near(pr_stat_mean(rss), rss->integral / rss->weight, 1e-9);
     assert_exactly(pr_stats_peak(&m->stats, METRIC_MEM_RSS), 170 * page);
     assert_exactly(m->stats.metric[METRIC_MEM_RSS].min, 130 * page);
     assert_exactly(m->stats.metric[METRIC_MEM_RSS].last, 130 * page);
-    assert_absent(m->largest[METRIC_CPU_TIME]); /* of counters there is none */
+    assert_int_equal(m->each[METRIC_CPU_TIME].known, 0); /* of counters there is none */
 }
 
 static void test_absent_io_stays_absent(void **state)
@@ -517,7 +523,7 @@ int main(void)
         TEST(test_conserved_over_members_that_end),
         TEST(test_own_use_only),
         TEST(test_io_of_reaped_workers_counts_once),
-        TEST(test_largest),
+        TEST(test_of_single_processes),
         TEST(test_absent_io_stays_absent),
         TEST(test_empty_and_filled_and_empty),
         TEST(test_found_late),

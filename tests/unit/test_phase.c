@@ -254,8 +254,35 @@ static void test_beyond_a_thousand_they_are_added_up_by_name(void **state)
     assert_near(first->seconds, 5, 1e-9);
     assert_exactly(pr_stats_total(&st, METRIC_CPU_TIME), 20);
     assert_exactly(pr_stats_peak(&st, METRIC_MEM_RSS), PHASES_KEPT + 9);
+    assert_null(first->quantiles); /* those of several cannot be made of theirs */
+    assert_non_null(w->p.kept[PHASES_KEPT - 1].quantiles);
     assert_string_equal(others->name, "(others)");
     assert_int_equal(others->instances, more - 10 - (PHASES_NAMES - 2));
+    world_free(w);
+}
+
+/* Each has its own, though one after the other uses the same memory. */
+static void test_quantiles_of_a_phase(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    double q[QUANTILES], at = 0;
+    for (int k = 1; k <= 3; k++) {
+        begin(w, "outer", at);
+        begin(w, "a", at);
+        for (int i = 1; i <= 200; i++)
+            sample(w, ++at, 0, k * 1000 + i);
+        pr_phases_end(&w->p, "outer", at, true, false);
+    }
+    for (size_t i = 0; i < 6; i++) {
+        double k = 1000 * (1 + (double)(i / 2));
+        struct pr_stats of = stats_of(w, i);
+        assert_true(pr_stats_quantiles(&of, METRIC_MEM_RSS, q));
+        assert_near(q[0], k + 100, (k + 100) * SKETCH_ERROR);
+        assert_near(q[3], k + 198, (k + 198) * SKETCH_ERROR);
+        assert_true(pr_stats_quantiles(&of, METRIC_MEM_PSS, q));
+        assert_absent(q[0]);
+    }
     world_free(w);
 }
 
@@ -315,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_the_nearest_sample_counts_and_is_marked),
         cmocka_unit_test(test_only_so_many_are_open),
         cmocka_unit_test(test_beyond_a_thousand_they_are_added_up_by_name),
+        cmocka_unit_test(test_quantiles_of_a_phase),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_marks_are_kept_up_to_a_bound_and_all_counted),
     };

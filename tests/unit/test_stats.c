@@ -10,7 +10,15 @@ static int setup(void **state)
 {
     (void)state;
     pr_stats_init(&st);
+    pr_stats_want_quantiles(&st, METRIC_COUNT);
     memset(&snap, 0, sizeof snap);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    pr_stats_done(&st);
     return 0;
 }
 
@@ -58,6 +66,27 @@ static void test_gauge(void **state)
     assert_exactly(pr_stats_peak(&st, METRIC_MEM_RSS), 40);
     assert_exactly(pr_stats_mean(&st, METRIC_MEM_RSS), (40 * 1 + 20 * 3) / 4.0); /* by time */
     assert_exactly(st.seconds, 8);
+}
+
+/* The machine is not read with each sample: a value of it stands for the time since the last. */
+static void test_the_machine_stands_for_longer(void **state)
+{
+    (void)state;
+    double q[QUANTILES];
+    clear();
+    for (int i = 0; i < 20; i++) {
+        bool read = i % 10 == 9;
+        snap.machine_interval = (int64_t)5e8;
+        snap.value[METRIC_MEM_CGROUP] = read ? 100 : NAN;
+        snap.value[METRIC_SYSTEM_MEM_USED] = read ? 300 + i : NAN;
+        add(METRIC_MEM_RSS, 10, 0.05);
+    }
+    assert_near(st.metric[METRIC_MEM_RSS].integral, 10, 1e-9);
+    assert_near(st.metric[METRIC_MEM_CGROUP].integral, 100, 1e-9);
+    assert_near(st.metric[METRIC_SYSTEM_MEM_USED].integral, 314, 1e-9);
+    assert_true(pr_stats_quantiles(&st, METRIC_SYSTEM_MEM_USED, q));
+    assert_exactly(q[0], 309);
+    assert_exactly(q[1], 319);
 }
 
 static void test_the_first_of_equal_maxima_is_where_it_was(void **state)
@@ -148,6 +177,7 @@ static void test_curve(void **state)
     assert_exactly(most, 999);
     assert_near((double)where / st.cpu.used, 0.5, 0.06);
     /* PSS and RSS have a curve each. */
+    teardown(NULL);
     setup(NULL);
     clear();
     snap.value[METRIC_MEM_RSS] = 7;
@@ -161,13 +191,67 @@ static void test_curve(void **state)
     assert_exactly(st.rss.point[1], 9);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, setup)
+static void test_quantiles_are_weighted_by_time(void **state)
+{
+    (void)state;
+    double q[QUANTILES];
+    clear();
+    add(METRIC_MEM_RSS, 1, 0); /* where it began */
+    assert_true(pr_stats_quantiles(&st, METRIC_MEM_RSS, q));
+    assert_exactly(q[0], 1); /* as the mean: it is all that is known */
+    for (int i = 0; i < 90; i++)
+        add(METRIC_MEM_RSS, 500 + i, 0.01);
+    add(METRIC_MEM_RSS, 300, 9.1);
+    add(METRIC_MEM_RSS, NAN, 100);
+    assert_true(pr_stats_quantiles(&st, METRIC_MEM_RSS, q));
+    assert_near(q[0], 300, 300 * SKETCH_ERROR);
+    assert_near(q[1], 300, 300 * SKETCH_ERROR);
+    assert_near(q[2], 544, 5);
+    assert_exactly(st.metric[METRIC_MEM_RSS].min, 1);
+}
+
+/* The middle of a bucket may lie beyond all that was ever there. */
+static void test_quantiles_lie_between_the_extremes(void **state)
+{
+    (void)state;
+    double q[QUANTILES];
+    clear();
+    for (int i = 0; i < 100; i++)
+        add(METRIC_MEM_RSS, 1024 + i / 1000.0, 1);
+    assert_true(pr_stats_quantiles(&st, METRIC_MEM_RSS, q));
+    for (int i = 0; i < QUANTILES; i++)
+        assert_exactly(q[i], 1024 + 0.099);
+}
+
+static void test_who_has_quantiles(void **state)
+{
+    (void)state;
+    double q[QUANTILES];
+    int rows = 0;
+    assert_true(pr_metric_has_quantiles(METRIC_CPU_USAGE)); /* a rate */
+    assert_true(pr_metric_has_quantiles(METRIC_CPU_RATIO));
+    assert_true(pr_metric_has_quantiles(METRIC_SYSTEM_MEM_USED));
+    assert_false(pr_stats_quantiles(&st, METRIC_CPU_TIME, q));
+    assert_false(pr_stats_quantiles(&st, METRIC_MEM_RSS_PEAK, q));
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        assert_int_equal(pr_quantile_rows(id), rows);
+        rows += pr_metric_has_quantiles((enum pr_metric_id)id);
+    }
+    assert_int_equal(pr_quantile_rows(METRIC_COUNT), rows);
+    pr_stats_done(&st); /* as where there was no memory for them */
+    clear();
+    add(METRIC_MEM_RSS, 1, 1);
+    assert_false(pr_stats_quantiles(&st, METRIC_MEM_RSS, q));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_nothing_is_absent),
         TEST(test_gauge),
+        TEST(test_the_machine_stands_for_longer),
         TEST(test_the_first_of_equal_maxima_is_where_it_was),
         TEST(test_one_sample_has_a_mean),
         TEST(test_counter),
@@ -175,6 +259,9 @@ int main(void)
         TEST(test_a_mark_outlives_the_last_sample),
         TEST(test_a_bound_that_became_exact_is_exact),
         TEST(test_curve),
+        TEST(test_quantiles_are_weighted_by_time),
+        TEST(test_quantiles_lie_between_the_extremes),
+        TEST(test_who_has_quantiles),
     };
     return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
 }
