@@ -24,21 +24,23 @@ static const char schema[] =
     " seconds REAL, depth INTEGER, data TEXT);\n"
     "CREATE INDEX phases_open ON phases(name, start) WHERE seconds IS NULL;\n"
     "CREATE INDEX entities_pid ON entities(pid);\n"
+    "CREATE TABLE mark_sets(id INTEGER PRIMARY KEY, json TEXT NOT NULL);\n"
     "CREATE TABLE summary(json TEXT NOT NULL, recovered INTEGER NOT NULL DEFAULT 0);\n";
 
-#define OF_ENTITY "sample INTEGER NOT NULL, entity INTEGER NOT NULL"
+#define OF_ENTITY "sample INTEGER NOT NULL, entity INTEGER NOT NULL", "sample, entity"
 
 static const struct {
-    const char *name, *head;
+    const char *name, *head, *read;
     int head_columns;
     unsigned scope;
 } tables[RUN_TABLES] = {
     [TABLE_JOB] = {"job_samples",
                    "sample INTEGER PRIMARY KEY, elapsed INTEGER NOT NULL,"
-                   " interval INTEGER NOT NULL, marks TEXT",
-                   4, SCOPE_JOB},
-    [TABLE_SYSTEM] = {"system_samples", "sample INTEGER PRIMARY KEY, interval INTEGER NOT NULL", 2,
-                      SCOPE_SYSTEM},
+                   " interval INTEGER NOT NULL, marks INTEGER",
+                   "sample, elapsed, interval, (SELECT json FROM mark_sets WHERE id = marks)", 4,
+                   SCOPE_JOB},
+    [TABLE_SYSTEM] = {"system_samples", "sample INTEGER PRIMARY KEY, interval INTEGER NOT NULL",
+                      "sample, interval", 2, SCOPE_SYSTEM},
     [TABLE_PROCESS] = {"process_samples", OF_ENTITY, 2, SCOPE_PROC},
     [TABLE_DEVICE + DEVICE_CORE] = {"core_samples", OF_ENTITY, 2, SCOPE_CORE},
     [TABLE_DEVICE + DEVICE_DISK] = {"disk_samples", OF_ENTITY, 2, SCOPE_DISK},
@@ -139,5 +141,12 @@ void pr_run_table_insert(struct pr_buf *out, enum pr_run_table table)
 
 void pr_run_table_select(struct pr_buf *out, enum pr_run_table table)
 {
-    pr_buf_printf(out, "SELECT * FROM %s ORDER BY sample", pr_run_table_name(table));
+    struct pr_run_columns columns;
+    pr_run_table_columns(table, &columns);
+    pr_buf_printf(out, "SELECT %s", tables[table].read);
+    for (int i = 0; i < columns.count; i++) {
+        pr_buf_char(out, ',');
+        pr_metric_column(out, &pr_metrics[columns.id[i]]);
+    }
+    pr_buf_printf(out, " FROM %s ORDER BY sample", pr_run_table_name(table));
 }
