@@ -102,7 +102,8 @@ static void test_mistakes_have_a_code_and_a_reason(void **state)
     assert_int_equal(pr_db_run(db, "gibberish"), -EINVAL);
     assert_int_equal(pr_db_open(&other, "/no/such/file", DB_READ, why, sizeof why), -ENOENT);
     assert_true(*why);
-    tree_write(dir, "no.db", "this is no database, and never was one; it is long enough for a header");
+    tree_write(dir, "no.db",
+               "this is no database, and never was one; it is long enough for a header");
     snprintf(path, sizeof path, "%s/no.db", dir);
     assert_int_equal(pr_db_open(&other, path, DB_READ, why, sizeof why), 0);
     assert_int_equal(pr_db_run(other, "SELECT * FROM sqlite_master"), -EMEDIUMTYPE);

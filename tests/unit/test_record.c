@@ -202,9 +202,10 @@ static void check_others(bool summary)
     check_number(1, number("SELECT count(*) FROM events WHERE event='clock'"), "events");
     check_number(summary, number("SELECT count(*) FROM summary"), "summary");
     check_number(summary ? 3 : 0, number("SELECT exit_code FROM run"), "exit");
-    check_number(0, number("SELECT count(*) FROM job_samples j JOIN job_samples b ON b.sample ="
-                           " (SELECT max(sample) FROM job_samples WHERE sample<j.sample)"
-                           " WHERE j.elapsed-b.elapsed<>j.interval"),
+    check_number(0,
+                 number("SELECT count(*) FROM job_samples j JOIN job_samples b ON b.sample ="
+                        " (SELECT max(sample) FROM job_samples WHERE sample<j.sample)"
+                        " WHERE j.elapsed-b.elapsed<>j.interval"),
                  "intervals");
 }
 
@@ -279,8 +280,9 @@ static void test_only_changes_have_rows(void **state)
     failing = 0;
     record();
     assert_int_equal(pr_db_open(&db, path, DB_READ, why, sizeof why), 0);
-    check_number(5, number("SELECT count(*) FROM process_samples JOIN entities ON id=entity"
-                           " WHERE pid=100"),
+    check_number(5,
+                 number("SELECT count(*) FROM process_samples JOIN entities ON id=entity"
+                        " WHERE pid=100"),
                  "rows of the first");
     check_number(2, number("SELECT count(*) FROM mark_sets"), "sets of marks");
     check_number(3, number("SELECT count(*) FROM core_samples"), "a line: first, second, last");
