@@ -97,6 +97,7 @@ struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv
         return NULL;
     }
     m->outside = true;
+    m->config.kept = true;
     m->say = say;
     *ret_first = pr_cli_parse(command, argc, argv, &m->config, &help);
     if (*ret_first > 0 && !help && outputs_differ(name, &m->config))
@@ -232,6 +233,8 @@ void pr_finish(struct proctor_monitor *m, struct pr_summary_file *f)
         write_file(m, f);
     if (m->config.verbose)
         list_absent(m);
+    if (m->config.verbose && m->session.file)
+        pr_complain("recorded in %s", m->session.file);
     if (m->config.quiet)
         return;
     struct pr_look look = {pr_wants_color(&m->config, STDERR_FILENO), has_utf8(), width()};

@@ -86,6 +86,19 @@ void pr_phases_done(struct pr_phases *p, bool close_notes)
     p->spare = NULL;
 }
 
+/* Where it is in the run; seconds are absent while it lasts. */
+static void put_place(struct pr_json *j, const struct pr_phase *phase, double seconds)
+{
+    pr_json_key(j, "name");
+    pr_json_string(j, phase->name);
+    pr_json_key(j, "start");
+    pr_json_number(j, phase->start);
+    pr_json_key(j, "seconds");
+    pr_json_number(j, seconds);
+    pr_json_key(j, "depth");
+    pr_json_int(j, phase->depth);
+}
+
 /* --- while it lasts --------------------------------------------------------------------------- */
 
 static bool is_total(int id)
@@ -145,6 +158,18 @@ static void add_first(const struct pr_phases *p, struct pr_phase_open *o,
     add(p, o, s, value, 0);
 }
 
+static void note_begin(struct pr_phases *p, const struct pr_phase *phase)
+{
+    struct pr_buf line = {0};
+    struct pr_json j = {.out = &line};
+    if (!p->notes.wanted)
+        return;
+    put_place(&j, phase, NAN);
+    pr_notes_add(&p->notes, (struct pr_note){NOTE_BEGIN, llround(phase->start * 1e9)}, line.data,
+                 line.len);
+    pr_buf_done(&line);
+}
+
 int pr_phases_begin(struct pr_phases *p, const char *name, double at, int owner, bool exact,
                     const struct proctor_snapshot *s)
 {
@@ -166,6 +191,7 @@ int pr_phases_begin(struct pr_phases *p, const char *name, double at, int owner,
     if (exact)
         add_first(p, o, s);
     p->open[p->open_count++] = o;
+    note_begin(p, &o->phase);
     return 0;
 }
 
@@ -401,14 +427,7 @@ void pr_phase_put(struct pr_json *j, const struct pr_phases *p, const struct pr_
 {
     struct pr_stats stats;
     pr_phase_stats(p, phase, &stats);
-    pr_json_key(j, "name");
-    pr_json_string(j, phase->name);
-    pr_json_key(j, "start");
-    pr_json_number(j, phase->start);
-    pr_json_key(j, "seconds");
-    pr_json_number(j, phase->seconds);
-    pr_json_key(j, "depth");
-    pr_json_int(j, phase->depth);
+    put_place(j, phase, phase->seconds);
     pr_json_key(j, "instances");
     pr_json_int(j, (int64_t)phase->instances);
     pr_json_key(j, "exact");

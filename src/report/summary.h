@@ -14,6 +14,8 @@ enum pr_way {
     WAY_EVERYBODY, /* a machine with all its processes */
 };
 
+const char *pr_way_name(enum pr_way way);
+
 /* What the session does not know itself. */
 struct pr_facts {
     enum pr_way way;

@@ -74,6 +74,7 @@ static void put_identity(struct pr_json *j, const struct pr_session *s,
     char host[256] = "";
     gethostname(host, sizeof host - 1);
     text(j, "id", s->run_id);
+    text(j, "parent", *s->parent ? s->parent : NULL);
     open(j, "command", '[');
     for (char **arg = facts->argv; arg && *arg; arg++)
         pr_json_string(j, *arg);
@@ -91,6 +92,7 @@ static void put_run(struct pr_json *j, const struct pr_session *s, const struct 
     pr_clock_rfc3339(s->start_wall, started, sizeof started);
     open(j, "run", '{');
     put_identity(j, s, facts);
+    text(j, "file", s->file);
     text(j, "started", started);
     number(j, "duration", s->stats.seconds);
     number(j, "interval", s->config->interval);
@@ -306,6 +308,18 @@ static void put_self(struct pr_json *j, const struct pr_session *s)
     pr_json_close(j, '}');
 }
 
+const char *pr_way_name(enum pr_way way)
+{
+    static const char *const names[] = {[WAY_RUN] = "run",
+                                        [WAY_RUN_NO_SUBREAPER] = "run without subreaper",
+                                        [WAY_ATTACH] = "attach",
+                                        [WAY_ATTACH_ALONE] = "attach alone",
+                                        [WAY_MATCH] = "match",
+                                        [WAY_SYSTEM] = "system",
+                                        [WAY_EVERYBODY] = "everybody"};
+    return names[way];
+}
+
 static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_facts *facts)
 {
     integer(j, "schema", SCHEMA);
@@ -348,4 +362,12 @@ void pr_summary_run_members(struct pr_buf *out, const struct pr_session *s,
     struct pr_json j = {.out = out};
     put_identity(&j, s, facts);
     number(&j, "interval", s->config->interval);
+    text(&j, "way", pr_way_name(facts->way));
+    put_optional(&j, "pid", facts->pid > 0 ? facts->pid : -1);
+    put_limits(&j, &s->limits);
+    open(&j, "recorder", '{');
+    integer(&j, "pid", getpid());
+    integer(&j, "start_ticks", (int64_t)pr_self_start());
+    pr_json_close(&j, '}');
+    text(&j, "version", PROCTOR_VERSION);
 }
