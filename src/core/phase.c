@@ -11,6 +11,7 @@
 #include "util/scan.h"
 
 #define OTHERS "(others)"
+#define EXTRA_SAMPLES 20.0 /* in a second, for phases */
 #define ENDS   2 /* samples at its beginning and its end */
 
 struct pr_phase_open {
@@ -54,6 +55,18 @@ void pr_phases_done(struct pr_phases *p, bool close_notes)
         pr_notes_done(&p->notes);
     p->open_count = p->marks_kept = p->kept_count = p->folded_count = 0;
     p->kept = p->folded = NULL;
+}
+
+bool pr_phase_tokens_take(struct pr_phase_tokens *t, int64_t now)
+{
+    double earned = t->left == 0 && !t->earned ? EXTRA_SAMPLES
+                                               : pr_seconds(now - t->earned) * EXTRA_SAMPLES;
+    t->left = fmin(EXTRA_SAMPLES, t->left + earned);
+    t->earned = now;
+    if (t->left < 1)
+        return false;
+    t->left -= 1;
+    return true;
 }
 
 /* --- while it lasts --------------------------------------------------------------------------- */
