@@ -42,6 +42,7 @@ struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv
         return NULL;
     }
     m->outside = true;
+    m->config.kept = true;
     m->say = say;
     *ret_first = pr_cli_parse(command, argc, argv, &m->config, &help);
     if (*ret_first > 0 && !help)

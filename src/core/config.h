@@ -57,6 +57,7 @@ struct pr_config {
     bool no_children, force, no_record, processes, no_pss, no_gpu, mlflow_join, wait_tree, strict,
         quiet, verbose, json;
     bool machine; /* not an option: `proctor system`, where there is no job */
+    bool kept;    /* not an option: the command's runs are recorded unless it is told otherwise */
     /* Texts are borrowed from `text` below. */
     const char *group, *cgroup, *output, *dialect, *table, *name, *run_id, *node, *exact, *peaks,
         *summary, *mlflow, *prometheus, *textfile, *otlp, *prefix, *root, *color;

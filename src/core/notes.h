@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines on their way from the thread that samples to the sinks: marks, and phases that have ended.
+/* Lines on their way from the thread that samples to the sinks: marks, and phases as they
+ * begin and end.
  * A ring of bytes, so that it is bounded and adding never waits for a disk: when a sink is too far
  * behind, the oldest lines are lost to it, and it knows how many. */
 #pragma once
@@ -11,7 +12,8 @@
 
 #define NOTES_BYTES (4 * 1024 * 1024) /* got when the first line comes; resident as far as used */
 
-enum pr_note_type { NOTE_EVENT, NOTE_PHASE };
+/* NOTE_BEGIN: of a phase; NOTE_PHASE is its end. */
+enum pr_note_type { NOTE_EVENT, NOTE_PHASE, NOTE_BEGIN };
 
 struct pr_notes {
     pthread_mutex_t lock; /* guards all below */

@@ -59,14 +59,25 @@ void pr_phases_done(struct pr_phases *p, bool close_notes)
 
 bool pr_phase_tokens_take(struct pr_phase_tokens *t, int64_t now)
 {
-    double earned = t->left == 0 && !t->earned ? EXTRA_SAMPLES
-                                               : pr_seconds(now - t->earned) * EXTRA_SAMPLES;
+    double earned = t->begun ? pr_seconds(now - t->earned) * EXTRA_SAMPLES : EXTRA_SAMPLES;
     t->left = fmin(EXTRA_SAMPLES, t->left + earned);
     t->earned = now;
+    t->begun = true;
     if (t->left < 1)
         return false;
     t->left -= 1;
     return true;
+}
+
+/* Where it is in the run. */
+static void put_place(struct pr_json *j, const struct pr_phase *phase)
+{
+    pr_json_key(j, "name");
+    pr_json_string(j, phase->name);
+    pr_json_key(j, "start");
+    pr_json_number(j, phase->start);
+    pr_json_key(j, "depth");
+    pr_json_int(j, phase->depth);
 }
 
 /* --- while it lasts --------------------------------------------------------------------------- */
@@ -124,6 +135,18 @@ static void add_first(struct pr_phase_open *o, const struct proctor_snapshot *s)
     add(o, s, value, 0);
 }
 
+static void note_begin(struct pr_phases *p, const struct pr_phase *phase)
+{
+    struct pr_buf line = {0};
+    struct pr_json j = {.out = &line};
+    if (!p->notes.wanted)
+        return;
+    put_place(&j, phase);
+    pr_notes_add(&p->notes, (struct pr_note){NOTE_BEGIN, llround(phase->start * 1e9)}, line.data,
+                 line.len);
+    pr_buf_done(&line);
+}
+
 int pr_phases_begin(struct pr_phases *p, const char *name, double at, int owner, bool exact,
                     const struct proctor_snapshot *s)
 {
@@ -144,6 +167,7 @@ int pr_phases_begin(struct pr_phases *p, const char *name, double at, int owner,
     if (exact)
         add_first(o, s);
     p->open[p->open_count++] = o;
+    note_begin(p, &o->phase);
     return 0;
 }
 
@@ -357,14 +381,9 @@ void pr_phase_put(struct pr_json *j, const struct pr_phases *p, const struct pr_
 {
     struct pr_stats stats;
     pr_phase_stats(p, phase, &stats);
-    pr_json_key(j, "name");
-    pr_json_string(j, phase->name);
-    pr_json_key(j, "start");
-    pr_json_number(j, phase->start);
+    put_place(j, phase);
     pr_json_key(j, "seconds");
     pr_json_number(j, phase->seconds);
-    pr_json_key(j, "depth");
-    pr_json_int(j, phase->depth);
     pr_json_key(j, "instances");
     pr_json_int(j, (int64_t)phase->instances);
     pr_json_key(j, "exact");

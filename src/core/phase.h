@@ -44,6 +44,7 @@ struct pr_mark_kept {
 struct pr_phase_tokens {
     double left;
     int64_t earned;
+    bool begun;
 };
 /* May one be taken at this time, in ns of any clock? Some twenty in a second at the most. */
 bool pr_phase_tokens_take(struct pr_phase_tokens *t, int64_t now);

@@ -89,7 +89,7 @@ static int start_thread(struct pr_queue *q)
     pthread_attr_t attr;
     sigfillset(&all);
     pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, 128 * 1024);
+    pthread_attr_setstacksize(&attr, 256 * 1024);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int r = pthread_create(&q->thread, &attr, writer, q);
     pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/run_file.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Times are nanoseconds: wall time where they say when (started, ended), else since the start.
@@ -24,6 +22,8 @@ static const char schema[] =
     " name TEXT, seconds REAL, text TEXT, data TEXT);\n"
     "CREATE TABLE phases(id INTEGER PRIMARY KEY, name TEXT NOT NULL, start INTEGER NOT NULL,"
     " seconds REAL, depth INTEGER, data TEXT);\n"
+    "CREATE INDEX phases_open ON phases(name, start) WHERE seconds IS NULL;\n"
+    "CREATE INDEX entities_pid ON entities(pid);\n"
     "CREATE TABLE summary(json TEXT NOT NULL, recovered INTEGER NOT NULL DEFAULT 0);\n";
 
 #define OF_ENTITY "sample INTEGER NOT NULL, entity INTEGER NOT NULL"
@@ -88,8 +88,8 @@ static void add_table(struct pr_buf *out, enum pr_run_table table)
         pr_metric_column(out, &pr_metrics[columns.id[i]]);
         pr_buf_str(out, " REAL");
     }
-    pr_buf_str(out, table < TABLE_PROCESS ? ");\n"
-                                          : ", PRIMARY KEY(sample, entity)) WITHOUT ROWID;\n");
+    pr_buf_str(out,
+               table < TABLE_PROCESS ? ");\n" : ", PRIMARY KEY(sample, entity)) WITHOUT ROWID;\n");
 }
 
 void pr_run_file_schema(struct pr_buf *out)
@@ -140,25 +140,4 @@ void pr_run_table_insert(struct pr_buf *out, enum pr_run_table table)
 void pr_run_table_select(struct pr_buf *out, enum pr_run_table table)
 {
     pr_buf_printf(out, "SELECT * FROM %s ORDER BY sample", pr_run_table_name(table));
-}
-
-bool pr_run_folder(char *text, size_t size)
-{
-    static const struct {
-        const char *variable, *below;
-    } places[] = {{"PROCTOR_HOME", "/runs"},
-                  {"XDG_STATE_HOME", "/proctor/runs"},
-                  {"HOME", "/.local/state/proctor/runs"}};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *value = getenv(places[i].variable);
-        if (value && *value)
-            return snprintf(text, size, "%s%s", value, places[i].below) < (int)size;
-    }
-    return false;
-}
-
-bool pr_run_id_is_good(const char *id)
-{
-    size_t len = strlen(id);
-    return len && len <= 200 && *id != '.' && *id != '-' && !strchr(id, '/');
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "core/device.h"
+#include "core/error.h"
 #include "core/metric.h"
 #include "util/buf.h"
 
@@ -46,6 +47,18 @@ void pr_run_table_select(struct pr_buf *out, enum pr_run_table table);
 /* Where runs are kept, into text: ${PROCTOR_HOME:-${XDG_STATE_HOME:-~/.local/state}/proctor}/runs.
  * False where there is no home, or it is too long. */
 bool pr_run_folder(char *text, size_t size);
+/* Makes the file of a run, mode 0600, its folder with it, and returns a descriptor that must stay
+ * open for as long as the database is; its absolute path into ret_path. path: what the user named,
+ * which must not be there unless `force`; NULL for one in the folder of runs, named after the id
+ * and the node, and numbered where that name is taken. */
+struct pr_run_name {
+    const char *path, *id, *node;
+    bool force;
+};
+int pr_run_file_create(const struct pr_run_name *name, char *ret_path, size_t size,
+                       struct proctor_error *err);
+/* Removes it and what SQLite keeps beside it. 0 or -errno. */
+int pr_run_file_remove(const char *path);
 /* Is this how a run is called: YYYYMMDDTHHMMSSZ-8hex, or what was given by --run-id and can be a
  * file's name? */
 bool pr_run_id_is_good(const char *id);

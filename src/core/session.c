@@ -46,6 +46,8 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     pr_values_none(s->high, METRIC_COUNT);
     pr_session_name(s->own_id, sizeof s->own_id);
     s->run_id = config->run_id ? config->run_id : s->own_id;
+    const char *parent = getenv("PROCTOR_RUN_ID");
+    snprintf(s->parent, sizeof s->parent, "%s", parent ? parent : "");
     pr_machine_init(&s->machine, &s->host, s->select.reads);
     s->text = malloc(SESSION_TEXT);
     if (!s->text)
@@ -102,67 +104,6 @@ int pr_session_watch(struct pr_session *s, const struct pr_target_setting *setti
     s->machine.of = setting->kind == TARGET_TREE ? setting->root : 0;
     s->machine.cgroup = setting->cgroup;
     set_limits(s);
-    return 0;
-}
-
-static const struct {
-    size_t list; /* offset in struct pr_config */
-    pr_sink_open *open;
-} sink_kinds[] = {
-#define SINK(option, open) {offsetof(struct pr_config, option), open},
-#include "core/sinks.def"
-#undef SINK
-};
-#define SINK_KINDS (sizeof sink_kinds / sizeof *sink_kinds)
-
-static const struct pr_list *named(const struct pr_session *s, size_t kind)
-{
-    return (const void *)((const char *)s->config + sink_kinds[kind].list);
-}
-
-static int open_sinks(struct pr_session *s, struct pr_sink **sinks, size_t *ret_count,
-                      struct proctor_error *err)
-{
-    struct pr_sink_setting setting = {NULL,   s->config->processes, s->select, &s->events, &s->roll,
-                                      s->run, &s->phases.notes};
-    for (size_t kind = 0; kind < SINK_KINDS; kind++)
-        for (size_t i = 0; i < named(s, kind)->count; i++) {
-            setting.path = named(s, kind)->items[i];
-            int r = sink_kinds[kind].open(&setting, &sinks[*ret_count], err);
-            if (r < 0)
-                return r;
-            ++*ret_count;
-        }
-    return 0;
-}
-
-int pr_session_open(struct pr_session *s, struct proctor_error *err)
-{
-    size_t wanted = 0, count = 0;
-    s->want_members = s->config->processes;
-    if (s->select.reads & READ_ENERGY)
-        pr_energy_open(&s->energy, &s->host);
-    if (s->select.reads & READ_NET)
-        pr_net_open(&s->net, &s->host);
-    for (size_t kind = 0; kind < SINK_KINDS; kind++)
-        wanted += named(s, kind)->count;
-    if (!wanted)
-        return 0;
-    struct pr_sink **sinks = calloc(wanted, sizeof *sinks);
-    int r = sinks ? open_sinks(s, sinks, &count, err) : pr_error(err, ENOMEM, "out of memory");
-    for (size_t i = 0; i < count; i++)
-        s->want_devices |= sinks[i]->ops->devices;
-    if (r == 0 && !(s->queue = pr_queue_new(sinks, count, &s->events)))
-        r = pr_error(err, EAGAIN, "cannot start a thread to write the outputs");
-    if (r < 0) {
-        while (count--)
-            sinks[count]->ops->close(sinks[count]);
-        free(sinks);
-        return r;
-    }
-    s->phases.notes.wanted = true;
-    s->own_threads++;
-    s->own_fds += (int)(wanted + (s->config->processes ? s->config->csv.count : 0));
     return 0;
 }
 
@@ -422,8 +363,9 @@ static void free_memory(struct pr_session *s)
     pr_oom_done(&s->oom);
     free(s->left);
     free(s->text);
+    free(s->file);
     s->left = NULL;
-    s->text = NULL;
+    s->text = s->file = NULL;
 }
 
 void pr_session_done(struct pr_session *s)

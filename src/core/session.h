@@ -74,8 +74,8 @@ struct pr_session {
     struct pr_left *left;  /* who is still running at the end */
     size_t left_count;
     char *text;
-    const char *run_id; /* the one that was asked for, else: */
-    char own_id[64];
+    const char *run_id;                  /* the one that was asked for, else own_id */
+    char own_id[64], parent[128], *file; /* the run that we are part of; ours, NULL for none */
 };
 
 /* A new run id into text: YYYYMMDDTHHMMSSZ-8hex. */

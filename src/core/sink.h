@@ -22,7 +22,8 @@ struct pr_sink_ops {
     /* There are new notes, and no snapshot has come with them. NULL where a sink has no use for
      * them. */
     void (*notes)(struct pr_sink *sink);
-    bool devices; /* it wants the series of each core, disk and the like */
+    bool devices;   /* it wants the series of each core, disk and the like */
+    bool processes; /* it wants the values of each process, whatever the settings say */
 };
 
 struct pr_sink_setting {
@@ -33,6 +34,8 @@ struct pr_sink_setting {
     const struct pr_roll *roll; /* those below snapshot->enrolled, and all at the summary */
     const char *run;            /* what the run is: members of a JSON object; NULL for nothing */
     struct pr_notes *notes;
+    int fd;         /* of the run file, which is the sink's where opening succeeds */
+    bool asked_for; /* by --output: what is in the way is an error at once */
 };
 
 /* Opens the file, or - for standard output. */
@@ -41,3 +44,5 @@ typedef int pr_sink_open(const struct pr_sink_setting *setting, struct pr_sink *
 #define SINK(option, open) pr_sink_open open;
 #include "core/sinks.def"
 #undef SINK
+/* The run file: `path` is there, empty, and open as `fd`. */
+pr_sink_open pr_record_open;

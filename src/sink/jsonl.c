@@ -191,6 +191,8 @@ static void write_notes(struct jsonl *l)
     static const char *const types[] = {[NOTE_EVENT] = "event", [NOTE_PHASE] = "phase"};
     struct pr_note note;
     while (l->notes && pr_notes_next(l->notes, &l->notes_place, &note, &l->note)) {
+        if (note.type == NOTE_BEGIN)
+            continue; /* a phase is one line, with all that there is to say of it */
         struct pr_json j = line_begin(l, types[note.type], note.elapsed);
         put_members(&j, pr_buf_text(&l->note));
         line_end(&j);

@@ -11,8 +11,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/stat_line.h"
 #include "source/pid_io.h"
 #include "util/fs.h"
+
+uint64_t pr_self_start(void)
+{
+    char text[1024];
+    struct pr_stat_line line;
+    ssize_t n = pr_fs_read(AT_FDCWD, "/proc/self/stat", text, sizeof text);
+    return n > 0 && pr_stat_line_parse(text, (size_t)n, &line) ? line.start : 0;
+}
 
 static ssize_t read_io(const char *path, double *value)
 {

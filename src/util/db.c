@@ -129,10 +129,10 @@ static struct sqlite3_stmt *stmt(struct pr_query *q)
 /* Result codes as errno has them; the kernel's own reason where there is one. */
 static int code_of(struct pr_db *db, int result)
 {
-    static const int codes[] = {[1] = EINVAL,  [3] = EACCES,  [5] = EBUSY,   [6] = EBUSY,
-                                [7] = ENOMEM,  [8] = EROFS,   [9] = EINTR,   [10] = EIO,
-                                [11] = EUCLEAN, [13] = ENOSPC, [14] = ENOENT, [15] = EAGAIN,
-                                [17] = ESTALE, [22] = EFBIG,  [26] = EMEDIUMTYPE};
+    static const int codes[] = {
+        [1] = EINVAL,  [3] = EACCES,  [5] = EBUSY,   [6] = EBUSY,    [7] = ENOMEM,
+        [8] = EROFS,   [9] = EINTR,   [10] = EIO,    [11] = EUCLEAN, [13] = ENOSPC,
+        [14] = ENOENT, [15] = EAGAIN, [17] = ESTALE, [22] = EFBIG,   [26] = EMEDIUMTYPE};
     unsigned plain = (unsigned)result & 0xff;
     int kernel = plain == 10 || plain == 14 ? lib.os_error(db->handle) : 0;
     if (kernel > 0)
@@ -143,9 +143,8 @@ static int code_of(struct pr_db *db, int result)
 int pr_db_open(struct pr_db **ret_db, const char *path, enum pr_db_mode mode, char *why,
                size_t size)
 {
-    static const int flags[] = {[DB_READ] = OPEN_READ,
-                                [DB_CHANGE] = OPEN_WRITE,
-                                [DB_CREATE] = OPEN_WRITE | OPEN_MAKE};
+    static const int flags[] = {
+        [DB_READ] = OPEN_READ, [DB_CHANGE] = OPEN_WRITE, [DB_CREATE] = OPEN_WRITE | OPEN_MAKE};
     if (!have_library(why, size))
         return -ENOSYS;
     struct pr_db *db = calloc(1, sizeof *db);

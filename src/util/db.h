@@ -36,7 +36,8 @@ int64_t pr_db_row(struct pr_db *db);
 
 int pr_query_new(struct pr_query **ret_query, struct pr_db *db, const char *sql);
 void pr_query_free(struct pr_query *q);
-/* Parameters, from 1. A number that is NaN is NULL, and so is a text that is NULL. Texts are borrowed until the next reset. */
+/* Parameters, from 1. A number that is NaN is NULL, and so is a text that is NULL. Texts are
+ * borrowed until the next reset. */
 void pr_query_number(struct pr_query *q, int at, double v);
 void pr_query_int(struct pr_query *q, int at, int64_t v);
 void pr_query_text(struct pr_query *q, int at, const char *text);

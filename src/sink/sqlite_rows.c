@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of samples. The job and the machine have a whole row each time; of a process or a device
+ * there is one only where it has changed (doc/run-file.md says how, table by table). */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sink/sqlite.h"
+#include "util/clock.h"
+#include "util/json.h"
+#include "util/scan.h"
+
+#define CORE_EVERY (10 * NS_PER_S) /* a core has a row at least so often */
+#define CORE_SAME  0.0101          /* of a core: 1 %, and what is lost in sums of hundredths */
+
+#define CORES      ((enum pr_run_table)(TABLE_DEVICE + DEVICE_CORE))
+
+enum part { PART_VALUE, PART_RATE };
+
+/* --- what is remembered ----------------------------------------------------------------------- */
+
+/* A value is kept where it was asked for; where many rows derive nothing, also what the reader
+ * needs for a rate or a ratio that was. */
+static bool is_kept(const struct record *r, enum pr_run_table table, int id)
+{
+    bool kept = pr_selected(&r->select, id);
+    for (int other = 0; other < METRIC_COUNT && !kept && table >= TABLE_PROCESS; other++) {
+        const struct pr_metric *m = &pr_metrics[other];
+        if (!pr_selected(&r->select, other) || !pr_metric_is_derived((enum pr_metric_id)other))
+            continue;
+        kept = (int)m->of == id || (m->otherwise && (int)m->otherwise == id) ||
+               (m->kind == KIND_RATIO && pr_metrics[m->of].kind == KIND_RATE &&
+                (int)pr_metrics[m->of].of == id);
+    }
+    return kept;
+}
+
+void pr_record_rows_init(struct record *r)
+{
+    for (int table = 0; table < RUN_TABLES; table++) {
+        struct record_series *f = &r->series[table];
+        pr_run_table_columns((enum pr_run_table)table, &f->columns);
+        f->parts = table == CORES ? 2 : 1;
+        for (int i = 0; i < f->columns.count; i++)
+            f->kept[i] = is_kept(r, (enum pr_run_table)table, (int)f->columns.id[i]);
+    }
+    r->job_at = r->machine_at = -1;
+}
+
+void pr_record_rows_done(struct record *r)
+{
+    for (int table = 0; table < RUN_TABLES; table++) {
+        free(r->series[table].slots);
+        free(r->series[table].values);
+        pr_map_done(&r->series[table].by_key);
+    }
+}
+
+static double *values_of(const struct record_series *f, const struct record_slot *slot,
+                         enum part part)
+{
+    size_t stride = f->parts * (size_t)f->columns.count;
+    return f->values + (size_t)(slot - f->slots) * stride + part * (size_t)f->columns.count;
+}
+
+static bool grow(struct record_series *f)
+{
+    size_t cap = f->cap ? f->cap * 2 : 32;
+    struct record_slot *slots = realloc(f->slots, cap * sizeof *slots);
+    if (slots)
+        f->slots = slots;
+    double *values =
+        slots ? realloc(f->values, cap * f->parts * (size_t)f->columns.count * sizeof *values)
+              : NULL;
+    if (!values)
+        return false;
+    f->values = values;
+    f->cap = cap;
+    return true;
+}
+
+static struct record_slot *add_slot(struct record_series *f, uint64_t key)
+{
+    while (f->hole < f->count && f->slots[f->hole].used)
+        f->hole++;
+    if (f->hole == f->cap && !grow(f))
+        return NULL;
+    if (!pr_map_set(&f->by_key, key, f->hole))
+        return NULL;
+    struct record_slot *slot = &f->slots[f->hole];
+    f->count += f->hole == f->count;
+    *slot = (struct record_slot){.key = key, .used = true};
+    return slot;
+}
+
+static void free_slot(struct record_series *f, struct record_slot *slot)
+{
+    size_t at = (size_t)(slot - f->slots);
+    pr_map_remove(&f->by_key, slot->key);
+    slot->used = false;
+    f->hole = at < f->hole ? at : f->hole;
+}
+
+void pr_record_rows_settle(struct record *r, bool committed)
+{
+    for (int table = TABLE_PROCESS; table < RUN_TABLES; table++) {
+        struct record_series *f = &r->series[table];
+        for (size_t i = 0; i < f->count; i++) {
+            struct record_slot *slot = &f->slots[i];
+            if (!slot->used)
+                continue;
+            if (committed && slot->going) {
+                free_slot(f, slot);
+                continue;
+            }
+            if (!committed) {
+                slot->id = slot->fresh ? 0 : slot->id;
+                slot->row = slot->held = 0;
+            }
+            slot->fresh = slot->going = false;
+        }
+    }
+    r->marks_known &= committed;
+}
+
+/* --- entities --------------------------------------------------------------------------------- */
+
+struct entity {
+    enum pr_run_table table;
+    const char *kind, *name, *model, *uuid;
+    pid_t pid, ppid; /* 0 for none */
+    int64_t started;
+    bool counted;
+    uint64_t key;
+};
+
+static int introduce(struct record *r, struct record_slot *slot, const struct entity *e)
+{
+    struct pr_query *q = r->query[QUERY_ENTITY];
+    slot->id = ++r->next_id;
+    slot->fresh = true;
+    pr_query_int(q, 1, slot->id);
+    pr_query_text(q, 2, e->kind);
+    pr_query_text(q, 3, e->name);
+    for (int at = 4; at <= 6; at++)
+        pr_query_null(q, at);
+    if (e->pid) {
+        pr_query_int(q, 4, e->pid);
+        pr_query_int(q, 5, e->ppid);
+        pr_query_int(q, 6, e->started);
+    }
+    pr_query_int(q, 7, r->sample);
+    pr_query_text(q, 8, e->model);
+    pr_query_text(q, 9, e->uuid);
+    if (e->pid)
+        pr_query_null(q, 10);
+    else
+        pr_query_int(q, 10, e->counted);
+    return pr_query_do(q);
+}
+
+/* A process has another program, or another parent. */
+static int rename_it(struct record *r, const struct record_slot *slot)
+{
+    struct pr_query *q = r->query[QUERY_RENAME];
+    pr_query_int(q, 1, slot->id);
+    pr_query_text(q, 2, slot->name);
+    pr_query_int(q, 3, slot->ppid);
+    return pr_query_do(q);
+}
+
+/* Its slot, and its row in entities; NULL with *ret_code where that fails. */
+static struct record_slot *meet(struct record *r, const struct entity *e, int *ret_code)
+{
+    uint64_t at;
+    struct record_series *f = &r->series[e->table];
+    bool known = pr_map_get(&f->by_key, e->key, &at);
+    struct record_slot *slot = known ? &f->slots[at] : add_slot(f, e->key);
+    *ret_code = slot ? 0 : -ENOMEM;
+    if (!slot)
+        return NULL;
+    bool another = slot->ppid != e->ppid || strncmp(slot->name, e->name, sizeof slot->name) != 0;
+    if (another) {
+        slot->ppid = e->ppid;
+        memccpy(slot->name, e->name, '\0', sizeof slot->name - 1);
+    }
+    if (!slot->id)
+        *ret_code = introduce(r, slot, e);
+    else if (another)
+        *ret_code = rename_it(r, slot);
+    slot->seen = r->sample;
+    return slot;
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static int put_row(struct record *r, enum pr_run_table table, int64_t sample, int64_t entity,
+                   const double *value)
+{
+    const struct record_series *f = &r->series[table];
+    struct pr_query *q = r->insert[table];
+    pr_query_int(q, 1, sample);
+    pr_query_int(q, 2, entity);
+    for (int i = 0; i < f->columns.count; i++)
+        if (f->kept[i]) /* the others are never bound, and so NULL */
+            pr_query_number(q, i + 3, value[i]);
+    return pr_query_do(q);
+}
+
+/* Bit by bit: absent is a value like others. An age that grows by itself is no change. */
+static bool has_changed(const struct record_series *f, const double *was, const double *is)
+{
+    for (int i = 0; i < f->columns.count; i++)
+        if (f->kept[i] && f->columns.id[i] != METRIC_MEM_PSS_AGE &&
+            memcmp(&was[i], &is[i], sizeof was[i]) != 0)
+            return true;
+    return false;
+}
+
+static int put_changed(struct record *r, enum pr_run_table table, struct record_slot *slot,
+                       const double *value)
+{
+    const struct record_series *f = &r->series[table];
+    double *last = values_of(f, slot, PART_VALUE);
+    if (slot->row && !has_changed(f, last, value))
+        return 0;
+    memcpy(last, value, (size_t)f->columns.count * sizeof *last);
+    slot->row = r->sample;
+    return put_row(r, table, r->sample, slot->id, value);
+}
+
+static int put_members(struct record *r, const struct proctor_snapshot *s)
+{
+    double value[METRIC_COUNT];
+    const struct record_series *f = &r->series[TABLE_PROCESS];
+    int code = 0;
+    for (size_t k = 0; k < s->member_count && code == 0; k++) {
+        const struct pr_member *m = &s->members[k];
+        struct entity e = {.table = TABLE_PROCESS,
+                           .kind = "process",
+                           .name = m->comm,
+                           .pid = m->pid,
+                           .ppid = m->ppid,
+                           .started = m->started,
+                           /* hundredths of a second and a pid have room together */
+                           .key = (uint64_t)(m->started / (NS_PER_S / 100)) << 22 ^ (uint64_t)m->pid};
+        struct record_slot *slot = meet(r, &e, &code);
+        for (int i = 0; i < f->columns.count; i++)
+            value[i] = m->value[f->columns.slot[i]];
+        if (code == 0)
+            code = put_changed(r, TABLE_PROCESS, slot, value);
+    }
+    return code;
+}
+
+/* --- cores ------------------------------------------------------------------------------------ */
+
+/* Does each second of it go as in the interval that ended with its last row? rate becomes what it
+ * is now. */
+static bool goes_on(const struct record_series *f, struct record_slot *slot, const double *value,
+                    double dt, double *rate)
+{
+    const double *last = values_of(f, slot, PART_VALUE), *before = values_of(f, slot, PART_RATE);
+    bool same = true;
+    for (int i = 0; i < f->columns.count; i++) {
+        rate[i] = (value[i] - last[i]) / dt;
+        bool both_absent = isnan(rate[i]) && isnan(before[i]);
+        if (f->kept[i] && !both_absent && !(fabs(rate[i] - before[i]) <= CORE_SAME))
+            same = false;
+    }
+    return same;
+}
+
+/* While a core's use stays as it is, its rows lie on a line: only where that bends, at both ends of
+ * the interval, is something written. */
+static int put_core(struct record *r, struct record_slot *slot, const double *value, bool last,
+                    double dt)
+{
+    const struct record_series *f = &r->series[CORES];
+    const size_t size = (size_t)f->columns.count * sizeof *value;
+    double now[METRIC_COUNT], *before = values_of(f, slot, PART_VALUE);
+    bool first = !slot->row, steady = !first && goes_on(f, slot, value, dt, now);
+    int code = 0;
+    if (steady && !last && r->elapsed - slot->row_at < CORE_EVERY) {
+        slot->held = r->sample;
+        memcpy(before, value, size);
+        return 0;
+    }
+    if (slot->held && !steady)
+        code = put_row(r, CORES, slot->held, slot->id, before);
+    for (int i = 0; i < f->columns.count && !steady; i++)
+        values_of(f, slot, PART_RATE)[i] = first ? NAN : now[i];
+    memcpy(before, value, size);
+    slot->held = 0;
+    slot->row = r->sample;
+    slot->row_at = r->elapsed;
+    return code < 0 ? code : put_row(r, CORES, r->sample, slot->id, value);
+}
+
+/* --- devices ---------------------------------------------------------------------------------- */
+
+static int put_device(struct record *r, const struct pr_device *d, bool last, double dt)
+{
+    double value[METRIC_COUNT];
+    const enum pr_run_table table = TABLE_DEVICE + (unsigned)d->kind;
+    const struct record_series *f = &r->series[table];
+    const char *called = d->uuid ? d->uuid : d->name;
+    struct entity e = {.table = table,
+                       .kind = pr_device_kind_name(d->kind),
+                       .name = d->name,
+                       .model = d->model,
+                       .uuid = d->uuid,
+                       .counted = d->counted,
+                       .key = pr_scan_hash(called, strlen(called)) | 1};
+    int code;
+    struct record_slot *slot = meet(r, &e, &code);
+    for (int i = 0; i < f->columns.count; i++)
+        value[i] = d->value[f->columns.slot[i]];
+    if (code < 0)
+        return code;
+    return d->kind == DEVICE_CORE ? put_core(r, slot, value, last, dt)
+                                  : put_changed(r, table, slot, value);
+}
+
+static bool is_any_kept(const struct record_series *f)
+{
+    for (int i = 0; i < f->columns.count; i++)
+        if (f->kept[i])
+            return true;
+    return false;
+}
+
+/* *ret_read: the machine was, not only its GPUs. */
+static int put_devices(struct record *r, const struct proctor_snapshot *s, double dt,
+                       bool *ret_read)
+{
+    int code = 0;
+    *ret_read = false;
+    for (size_t k = 0; k < s->device_count && code == 0; k++) {
+        const struct pr_device *d = &s->devices[k];
+        *ret_read |= d->kind != DEVICE_GPU;
+        if (is_any_kept(&r->series[TABLE_DEVICE + (unsigned)d->kind]))
+            code = put_device(r, d, s->last, dt);
+    }
+    return code;
+}
+
+/* --- who is gone ------------------------------------------------------------------------------ */
+
+/* GPUs are read by themselves: one without a reading has a row without values. */
+static int put_absent(struct record *r, struct record_slot *slot)
+{
+    double none[METRIC_COUNT];
+    pr_values_none(none, METRIC_COUNT);
+    return put_changed(r, TABLE_DEVICE + DEVICE_GPU, slot, none);
+}
+
+static int say_gone(struct record *r, enum pr_run_table table, struct record_slot *slot)
+{
+    struct pr_query *q = r->query[QUERY_LAST];
+    int code = 0;
+    slot->going = true;
+    if (!slot->id)
+        return 0; /* nobody has heard of it */
+    if (slot->held)
+        code = put_row(r, table, slot->held, slot->id,
+                       values_of(&r->series[table], slot, PART_VALUE));
+    slot->held = 0;
+    pr_query_int(q, 1, slot->id);
+    pr_query_int(q, 2, slot->seen);
+    return code < 0 ? code : pr_query_do(q);
+}
+
+static int put_gone(struct record *r, bool machine_was_read)
+{
+    int code = 0;
+    for (int table = TABLE_PROCESS; table < RUN_TABLES; table++) {
+        struct record_series *f = &r->series[table];
+        bool gpu = table == TABLE_DEVICE + DEVICE_GPU;
+        if (table != TABLE_PROCESS && !gpu && !machine_was_read)
+            continue;
+        for (size_t i = 0; i < f->count && code == 0; i++) {
+            struct record_slot *slot = &f->slots[i];
+            if (!slot->used || slot->seen == r->sample)
+                continue;
+            if (gpu)
+                code = slot->id ? put_absent(r, slot) : 0;
+            else
+                code = say_gone(r, (enum pr_run_table)table, slot);
+        }
+    }
+    return code;
+}
+
+/* --- the job and the machine ------------------------------------------------------------------ */
+
+/* What is to be said of values, as JSON; NULL where it is what the row before says. */
+static const char *marks_of(struct record *r, const struct proctor_snapshot *s)
+{
+    struct pr_json j = {.out = &r->text};
+    pr_buf_reset(&r->text);
+    pr_json_open(&j, '{');
+    for (int id = 0; id < METRIC_COUNT; id++) {
+        if (!s->mark[id] || !pr_selected(&r->select, id))
+            continue;
+        pr_json_key(&j, pr_metrics[id].key);
+        pr_json_string(&j, pr_mark_name((enum pr_mark)s->mark[id]));
+    }
+    pr_json_close(&j, '}');
+    if (r->marks_known && strcmp(pr_buf_text(&r->text), pr_buf_text(&r->marks)) == 0)
+        return NULL;
+    pr_buf_reset(&r->marks);
+    pr_buf_str(&r->marks, pr_buf_text(&r->text));
+    r->marks_known = true;
+    return pr_buf_text(&r->marks);
+}
+
+/* Binds what is kept; says whether any of it is known. */
+static bool bind_values(struct record *r, enum pr_run_table table, const double *value)
+{
+    const struct record_series *f = &r->series[table];
+    bool any = false;
+    for (int i = 0; i < f->columns.count; i++) {
+        double v = f->kept[i] ? value[f->columns.slot[i]] : NAN;
+        any |= !isnan(v);
+        if (f->kept[i])
+            pr_query_number(r->insert[table], i + pr_run_table_head(table) + 1, v);
+    }
+    return any;
+}
+
+static int put_job(struct record *r, const struct proctor_snapshot *s, int64_t interval)
+{
+    struct pr_query *q = r->insert[TABLE_JOB];
+    pr_query_int(q, 1, r->sample);
+    pr_query_int(q, 2, s->elapsed);
+    pr_query_int(q, 3, interval);
+    pr_query_text(q, 4, marks_of(r, s));
+    bind_values(r, TABLE_JOB, s->value);
+    return pr_query_do(q);
+}
+
+static int put_machine(struct record *r, const struct proctor_snapshot *s, int64_t interval)
+{
+    struct pr_query *q = r->insert[TABLE_SYSTEM];
+    pr_query_int(q, 1, r->sample);
+    pr_query_int(q, 2, interval);
+    if (!bind_values(r, TABLE_SYSTEM, s->value))
+        return 0;
+    r->machine_now = s->elapsed;
+    return pr_query_do(q);
+}
+
+/* Since the row before: where samples are missing it is longer than the interval was. */
+static int64_t since(int64_t row_at, int64_t elapsed, int64_t interval)
+{
+    return row_at >= 0 && elapsed - row_at > interval ? elapsed - row_at : interval;
+}
+
+int pr_record_sample(struct record *r, const struct proctor_snapshot *s)
+{
+    int64_t interval = since(r->job_at, s->elapsed, s->interval),
+            machine = since(r->machine_at, s->elapsed, s->machine_interval);
+    bool machine_was_read = false;
+    r->machine_now = r->machine_at;
+    int code = put_job(r, s, interval);
+    if (code == 0)
+        code = put_machine(r, s, machine);
+    if (code == 0)
+        code = put_members(r, s);
+    if (code == 0)
+        code = put_devices(r, s, pr_seconds(machine), &machine_was_read);
+    return code == 0 ? put_gone(r, machine_was_read) : code;
+}
