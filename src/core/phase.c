@@ -333,10 +333,20 @@ void pr_phases_finish(struct pr_phases *p, double at)
 
 /* --- marks ------------------------------------------------------------------------------------ */
 
+void pr_phase_put_mark(struct pr_buf *out, const char *name, const char *data)
+{
+    struct pr_json j = {.out = out};
+    pr_json_key(&j, "event");
+    pr_json_string(&j, "mark");
+    pr_json_key(&j, "name");
+    pr_json_string(&j, name);
+    pr_json_key(&j, "data");
+    pr_json_raw(&j, data && *data ? data : "{}");
+}
+
 void pr_phases_mark(struct pr_phases *p, const char *name, const char *data, double at)
 {
     struct pr_buf line = {0};
-    struct pr_json j = {.out = &line};
     bool has_data = data && *data;
     p->marked++;
     if (p->marks_kept < MARKS_KEPT) {
@@ -346,12 +356,7 @@ void pr_phases_mark(struct pr_phases *p, const char *name, const char *data, dou
     }
     if (!p->notes.wanted)
         return;
-    pr_json_key(&j, "event");
-    pr_json_string(&j, "mark");
-    pr_json_key(&j, "name");
-    pr_json_string(&j, name);
-    pr_json_key(&j, "data");
-    pr_json_raw(&j, has_data ? data : "{}");
+    pr_phase_put_mark(&line, name, data);
     pr_notes_add(&p->notes, (struct pr_note){NOTE_EVENT, llround(at * 1e9)}, line.data, line.len);
     pr_buf_done(&line);
 }

@@ -91,4 +91,5 @@ void pr_phases_mark(struct pr_phases *p, const char *name, const char *data, dou
 /* The statistics of one that has ended, into ret, which is large. */
 void pr_phase_stats(const struct pr_phases *p, const struct pr_phase *phase, struct pr_stats *ret);
 /* Members of a JSON object, without its braces. */
+void pr_phase_put_mark(struct pr_buf *out, const char *name, const char *data);
 void pr_phase_put(struct pr_json *j, const struct pr_phases *p, const struct pr_phase *phase);

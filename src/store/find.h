@@ -24,7 +24,8 @@ bool pr_store_path(const struct pr_store_names *names, size_t i, char *text, siz
 
 /* One line of a list. Texts are its own; NULL where there is none. */
 struct pr_run_row {
-    char *path, *id, *name, *command, *target, *host, *node, *parent, *labels; /* labels: JSON */
+    char *path, *id, *name, *target, *host, *node, *parent;
+    char *argv, *command, *labels; /* argv and labels are JSON, command words with blanks between */
     char *trouble;       /* why the file cannot be read; then only path and bytes are known */
     int64_t started;     /* wall time, ns */
     double seconds;      /* how long, up to now */

@@ -15,10 +15,12 @@ struct replay {
     struct pr_cursor job, machine;
     struct pr_query *marks; /* a JSON object, row by row */
     struct pr_replayed_members members;
+    struct pr_replayed_devices devices;
     struct pr_replayed_notes notes;
     struct pr_replayed_roll roll;
     struct proctor_snapshot now;
     int64_t before; /* elapsed at the sample before; -1 for none */
+    bool machine_read;
     bool pss_seen;  /* in a sample before */
 };
 
@@ -64,7 +66,8 @@ static int take_row(struct replay *p, int64_t *ret_sample)
     int code = take_marks(p);
     while (p->machine.on && p->machine.sample < *ret_sample)
         pr_cursor_next(&p->machine);
-    if (p->machine.on && p->machine.sample == *ret_sample) {
+    p->machine_read = p->machine.on && p->machine.sample == *ret_sample;
+    if (p->machine_read) {
         s->machine_interval = pr_query_get_int(p->machine.query, 1);
         pr_cursor_values(&p->machine, s->value);
     }
@@ -83,6 +86,15 @@ static struct pr_basis basis_of(const struct replay *p)
     return (struct pr_basis){none ? NAN : dt, &p->stored->limits, !p->pss_seen};
 }
 
+static int failure_of(const struct replay *p)
+{
+    const int codes[] = {p->members.code, p->devices.code, p->notes.code, p->roll.code};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i] < 0)
+            return codes[i];
+    return 0;
+}
+
 static int step(struct replay *p)
 {
     int64_t sample;
@@ -96,13 +108,13 @@ static int step(struct replay *p)
         struct pr_basis basis = basis_of(p);
         pr_replayed_members_step(&p->members, sample, &p->now, &basis);
     }
+    if (p->to->devices)
+        pr_replayed_devices_step(&p->devices, sample, p->machine_read, &p->now);
     p->before = p->now.elapsed;
     p->pss_seen |= !isnan(p->now.value[METRIC_MEM_PSS]);
     if (p->to->sample)
         p->to->sample(p->of, &p->now);
-    return p->members.code < 0 ? p->members.code
-           : p->notes.code < 0 ? p->notes.code
-                               : p->roll.code;
+    return failure_of(p);
 }
 
 static int open_all(struct replay *p)
@@ -119,6 +131,8 @@ static int open_all(struct replay *p)
     pr_replayed_roll_open(&p->roll, r);
     if (p->to->members)
         pr_replayed_members_open(&p->members, r);
+    if (p->to->devices)
+        pr_replayed_devices_open(&p->devices, r);
     return p->job.code < 0 ? p->job.code : p->machine.code;
 }
 
@@ -128,6 +142,7 @@ static void close_all(struct replay *p)
     pr_cursor_close(&p->machine);
     pr_query_free(p->marks);
     pr_replayed_members_close(&p->members);
+    pr_replayed_devices_close(&p->devices);
     pr_replayed_notes_close(&p->notes);
     pr_replayed_roll_close(&p->roll);
     pr_snapshot_done(&p->now);
@@ -144,10 +159,23 @@ int pr_replay(const struct pr_stored *r, const struct pr_replay_to *to, void *of
     if (code == 0) {
         pr_replayed_notes_step(&p.notes, INT64_MAX, to, of);
         pr_replayed_roll_step(&p.roll, INT64_MAX, &p.members, to, of);
-        code = p.notes.code < 0 ? p.notes.code : p.roll.code;
+        code = failure_of(&p);
     }
     if (code < 0)
         code = pr_stored_failure(r, code, err);
     close_all(&p);
+    return code;
+}
+
+int pr_replay_notes(const struct pr_stored *r, const struct pr_replay_to *to, void *of,
+                    struct proctor_error *err)
+{
+    struct pr_replayed_notes notes;
+    pr_db_run(r->db, "BEGIN");
+    pr_replayed_notes_open(&notes, r);
+    pr_replayed_notes_step(&notes, INT64_MAX, to, of);
+    int code = notes.code < 0 ? pr_stored_failure(r, notes.code, err) : 0;
+    pr_replayed_notes_close(&notes);
+    pr_db_run(r->db, "ROLLBACK");
     return code;
 }

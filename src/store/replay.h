@@ -34,3 +34,6 @@ struct pr_replay_to {
  * as it is at this moment. */
 int pr_replay(const struct pr_stored *r, const struct pr_replay_to *to, void *of,
               struct proctor_error *err);
+/* The same of events, marks and phases alone. */
+int pr_replay_notes(const struct pr_stored *r, const struct pr_replay_to *to, void *of,
+                    struct proctor_error *err);

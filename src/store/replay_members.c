@@ -10,6 +10,8 @@
 #include "store/replay_parts.h"
 #include "util/clock.h"
 
+#define START_SLACK (NS_PER_S / 50) /* start times come in hundredths of a second */
+
 enum { ENTITY_ID, ENTITY_NAME, ENTITY_PID, ENTITY_PPID, ENTITY_STARTED, ENTITY_FIRST, ENTITY_LAST };
 
 static void next_entity(struct pr_replayed_members *m)
@@ -23,7 +25,7 @@ static void next_entity(struct pr_replayed_members *m)
 
 void pr_replayed_members_open(struct pr_replayed_members *m, const struct pr_stored *r)
 {
-    *m = (struct pr_replayed_members){0};
+    *m = (struct pr_replayed_members){.stored = r};
     m->code = pr_query_new(&m->entities, r->db,
                            "SELECT id, name, pid, ppid, started, first, last FROM entities"
                            " WHERE kind = 'process' AND first IS NOT NULL ORDER BY first, id");
@@ -116,11 +118,24 @@ static void take_rows(struct pr_replayed_members *m, int64_t sample, int64_t ela
     }
 }
 
+/* As the ledger has it (ledger.c): whoever was born while we recorded began with nothing, others
+ * with what they had. */
+static void join(struct pr_replayed_member *one, int64_t run_started)
+{
+    bool inside = one->out.started + START_SLACK >= run_started;
+    one->told = true;
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (pr_metric_in_ledger((enum pr_metric_id)id))
+            one->previous[id] = inside ? 0 : one->value[id];
+}
+
 static void put(struct pr_replayed_member *one, struct proctor_snapshot *s,
-                const struct pr_basis *basis)
+                const struct pr_basis *basis, int64_t run_started)
 {
     struct pr_member *to = &s->members[s->member_count++];
     double age = pr_seconds(s->elapsed - one->written);
+    if (!one->told)
+        join(one, run_started);
     pr_derive(one->value, one->previous, basis, NULL);
     memcpy(one->previous, one->value, sizeof one->previous);
     *to = one->out;
@@ -140,7 +155,7 @@ void pr_replayed_members_step(struct pr_replayed_members *m, int64_t sample,
         m->code = -ENOMEM;
     for (size_t i = 0; i < m->count && m->code == 0; i++)
         if (m->items[i].known)
-            put(&m->items[i], s, basis);
+            put(&m->items[i], s, basis, m->stored->started);
     if (m->rows.code < 0 && m->code == 0)
         m->code = m->rows.code;
 }

@@ -11,11 +11,13 @@ struct pr_replayed_member {
     int64_t entity, last; /* the last sample that it is in */
     int64_t written;      /* elapsed at its newest row, ns */
     bool known;           /* there was a row */
+    bool told;            /* it has been in a snapshot */
     struct pr_member out;
     double value[PROC_METRICS], previous[PROC_METRICS];
 };
 
 struct pr_replayed_members {
+    const struct pr_stored *stored;
     struct pr_query *entities; /* by the sample in which they come */
     int64_t next_first;        /* of the entity that the query is on */
     bool more;
@@ -33,6 +35,37 @@ void pr_replayed_members_step(struct pr_replayed_members *m, int64_t sample,
 const struct pr_replayed_member *pr_replayed_member_find(const struct pr_replayed_members *m,
                                                          int64_t entity);
 void pr_replayed_members_close(struct pr_replayed_members *m);
+
+/* --- devices ---------------------------------------------------------------------------------- */
+
+/* A row of a core: between two of them its counters lie on a line. */
+struct pr_core_row {
+    int64_t sample, elapsed;
+    double value[DEVICE_VALUES];
+};
+
+struct pr_replayed_device {
+    int64_t entity, first, last;
+    struct pr_device out;
+    char model[96], uuid[96];
+    bool known;
+    double previous[DEVICE_VALUES];
+    struct pr_core_row *ahead; /* of a core: the row before and those to come */
+    size_t ahead_count, ahead_cap;
+};
+
+struct pr_replayed_devices {
+    struct pr_replayed_device *items; /* by entity: all that there ever were */
+    size_t count;
+    struct pr_cursor rows[DEVICE_KINDS];
+    int code;
+};
+
+void pr_replayed_devices_open(struct pr_replayed_devices *d, const struct pr_stored *r);
+/* Those that were read for this sample, into the snapshot. machine: it was, not only its GPUs. */
+void pr_replayed_devices_step(struct pr_replayed_devices *d, int64_t sample, bool machine,
+                              struct proctor_snapshot *s);
+void pr_replayed_devices_close(struct pr_replayed_devices *d);
 
 /* --- what comes between samples --------------------------------------------------------------- */
 

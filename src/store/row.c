@@ -11,6 +11,7 @@
 
 enum {
     COLUMN_NAME,
+    COLUMN_ARGV,
     COLUMN_COMMAND,
     COLUMN_TARGET,
     COLUMN_NODE,
@@ -22,22 +23,24 @@ enum {
     COLUMN_RSS,
     COLUMN_PSS,
     COLUMN_SAMPLES,
+    COLUMN_FEW, /* PSS is known in few samples alone */
 };
 
 #define IDENTITY                                                                                   \
-    "SELECT r.name, (SELECT group_concat(value, ' ') FROM json_each(r.command)), r.target,"        \
-    " r.node, r.parent, r.labels, "
+    "SELECT r.name, r.command, (SELECT group_concat(value, ' ') FROM json_each(r.command)),"       \
+    " r.target, r.node, r.parent, r.labels, "
 #define OF_SUMMARY(path) "json_extract(s.json, '$." path "')"
 #define OF_METRIC(key, statistic) OF_SUMMARY("metrics.\"" key "\"." statistic)
 
 static const char by_summary[] =
     IDENTITY OF_SUMMARY("run.duration") ", " OF_METRIC("cpu.time", "total") ", " OF_METRIC(
         "mem.rss.peak", "peak") ", " OF_METRIC("mem.rss", "peak") ", "
-    OF_METRIC("mem.pss", "peak") ", " OF_SUMMARY("samples.taken") " FROM run r, summary s";
+    OF_METRIC("mem.pss", "peak") ", " OF_SUMMARY("samples.taken") ", " OF_METRIC(
+        "mem.pss", "mark") " = 'known in few samples' FROM run r, summary s";
 static const char by_samples[] =
     IDENTITY "(SELECT max(elapsed) FROM job_samples) / 1e9, (SELECT max(cpu_time_seconds) FROM"
              " job_samples), max(mem_rss_peak_bytes), max(mem_rss_bytes), max(mem_pss_bytes),"
-             " count(*) FROM run r, job_samples";
+             " count(*), count(mem_pss_bytes) * 2 < count(mem_rss_bytes) FROM run r, job_samples";
 
 static char *kept(struct pr_query *q, int column)
 {
@@ -53,7 +56,7 @@ static double peak_of(struct pr_query *q)
            pss = pr_query_get_number(q, COLUMN_PSS);
     if (!isnan(mark) && !(mark <= rss))
         return mark;
-    return isnan(pss) ? rss : pss;
+    return isnan(pss) || pr_query_get_int(q, COLUMN_FEW) ? rss : pss;
 }
 
 static int fill(struct pr_run_row *row, const struct pr_stored *r, struct proctor_error *err)
@@ -64,6 +67,7 @@ static int fill(struct pr_run_row *row, const struct pr_stored *r, struct procto
         code = pr_query_step(q);
     if (code == 1) {
         row->name = kept(q, COLUMN_NAME);
+        row->argv = kept(q, COLUMN_ARGV);
         row->command = kept(q, COLUMN_COMMAND);
         row->target = kept(q, COLUMN_TARGET);
         row->node = kept(q, COLUMN_NODE);
@@ -124,8 +128,8 @@ void pr_run_row_read(struct pr_run_row *row, const char *path)
 
 void pr_run_row_done(struct pr_run_row *row)
 {
-    char *const texts[] = {row->path, row->id,     row->name,   row->command, row->target,
-                           row->host, row->node,   row->parent, row->labels,  row->trouble};
+    char *const texts[] = {row->path,   row->id,   row->name, row->argv,   row->command, row->target,
+                           row->host,   row->node, row->parent, row->labels, row->trouble};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
     *row = (struct pr_run_row){0};

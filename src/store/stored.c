@@ -312,7 +312,10 @@ int pr_stored_open(struct pr_stored **ret, const char *path, enum pr_stored_use 
         pr_stored_close(r);
         return code;
     }
-    r->state = r->ended || r->summarized ? RUN_ENDED : held ? RUN_RUNNING : RUN_DIED;
+    bool over = r->ended || r->summarized;
+    r->state = over                                         ? RUN_ENDED
+               : held || (code == 0 && pr_stored_recorder_lives(r)) ? RUN_RUNNING
+                                                            : RUN_DIED;
     *ret = r;
     return 0;
 }
