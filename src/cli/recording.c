@@ -178,6 +178,8 @@ void pr_finish(struct proctor_monitor *m, struct pr_summary_file *f)
         write_file(m, f);
     if (m->config.verbose)
         list_absent(m);
+    if (m->config.verbose && m->session.file)
+        pr_complain("recorded in %s", m->session.file);
     if (m->config.quiet)
         return;
     struct pr_look look = {pr_wants_color(&m->config, STDERR_FILENO), has_utf8(), width()};

@@ -57,25 +57,15 @@ void pr_phases_done(struct pr_phases *p, bool close_notes)
     p->kept = p->folded = NULL;
 }
 
-bool pr_phase_tokens_take(struct pr_phase_tokens *t, int64_t now)
-{
-    double earned = t->begun ? pr_seconds(now - t->earned) * EXTRA_SAMPLES : EXTRA_SAMPLES;
-    t->left = fmin(EXTRA_SAMPLES, t->left + earned);
-    t->earned = now;
-    t->begun = true;
-    if (t->left < 1)
-        return false;
-    t->left -= 1;
-    return true;
-}
-
-/* Where it is in the run. */
-static void put_place(struct pr_json *j, const struct pr_phase *phase)
+/* Where it is in the run; seconds are absent while it lasts. */
+static void put_place(struct pr_json *j, const struct pr_phase *phase, double seconds)
 {
     pr_json_key(j, "name");
     pr_json_string(j, phase->name);
     pr_json_key(j, "start");
     pr_json_number(j, phase->start);
+    pr_json_key(j, "seconds");
+    pr_json_number(j, seconds);
     pr_json_key(j, "depth");
     pr_json_int(j, phase->depth);
 }
@@ -141,7 +131,7 @@ static void note_begin(struct pr_phases *p, const struct pr_phase *phase)
     struct pr_json j = {.out = &line};
     if (!p->notes.wanted)
         return;
-    put_place(&j, phase);
+    put_place(&j, phase, NAN);
     pr_notes_add(&p->notes, (struct pr_note){NOTE_BEGIN, llround(phase->start * 1e9)}, line.data,
                  line.len);
     pr_buf_done(&line);
@@ -331,6 +321,18 @@ void pr_phases_finish(struct pr_phases *p, double at)
     }
 }
 
+bool pr_phase_tokens_take(struct pr_phase_tokens *t, int64_t now)
+{
+    double earned = t->begun ? pr_seconds(now - t->earned) * EXTRA_SAMPLES : EXTRA_SAMPLES;
+    t->left = fmin(EXTRA_SAMPLES, t->left + earned);
+    t->earned = now;
+    t->begun = true;
+    if (t->left < 1)
+        return false;
+    t->left -= 1;
+    return true;
+}
+
 /* --- marks ------------------------------------------------------------------------------------ */
 
 void pr_phase_put_mark(struct pr_buf *out, const char *name, const char *data)
@@ -386,9 +388,7 @@ void pr_phase_put(struct pr_json *j, const struct pr_phases *p, const struct pr_
 {
     struct pr_stats stats;
     pr_phase_stats(p, phase, &stats);
-    put_place(j, phase);
-    pr_json_key(j, "seconds");
-    pr_json_number(j, phase->seconds);
+    put_place(j, phase, phase->seconds);
     pr_json_key(j, "instances");
     pr_json_int(j, (int64_t)phase->instances);
     pr_json_key(j, "exact");

@@ -57,8 +57,9 @@ struct pr_run_name {
 };
 int pr_run_file_create(const struct pr_run_name *name, char *ret_path, size_t size,
                        struct proctor_error *err);
-/* Removes it and what SQLite keeps beside it. 0 or -errno. */
+/* Removes it and what SQLite keeps beside it, or that alone. 0 or -errno. */
 int pr_run_file_remove(const char *path);
+void pr_run_file_remove_beside(const char *path);
 /* Is this how a run is called: YYYYMMDDTHHMMSSZ-8hex, or what was given by --run-id and can be a
  * file's name? */
 bool pr_run_id_is_good(const char *id);

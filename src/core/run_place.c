@@ -52,12 +52,17 @@ static const char *name_beside(const char *path, size_t i, char *text, size_t si
     return text;
 }
 
-int pr_run_file_remove(const char *path)
+void pr_run_file_remove_beside(const char *path)
 {
     char other[PATH_MAX + 16];
     for (size_t i = 0; i < BESIDE; i++)
         if (is_plain(name_beside(path, i, other, sizeof other)))
             unlink(other);
+}
+
+int pr_run_file_remove(const char *path)
+{
+    pr_run_file_remove_beside(path);
     return unlink(path) < 0 ? -errno : 0;
 }
 

@@ -190,13 +190,13 @@ static int open_db(struct record *r, bool wal)
         return code;
     pr_db_patience(r->db, PATIENCE);
     code = pr_db_run(r->db, "PRAGMA cache_size=-1024; PRAGMA temp_store=MEMORY;"
-                            "PRAGMA wal_autocheckpoint=8192");
+                            "PRAGMA wal_autocheckpoint=8192; PRAGMA synchronous=OFF");
     if (code == 0)
         code = set_journal(r, wal ? "wal" : "truncate");
     if (code == 0)
-        code = pr_db_run(r->db, wal ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=OFF");
-    if (code == 0)
         code = make_tables(r);
+    if (code == 0 && wal) /* not before: an empty run is not worth waiting for */
+        code = pr_db_run(r->db, "PRAGMA synchronous=NORMAL");
     if (code == 0)
         code = prepare(r);
     if (code < 0)
@@ -224,6 +224,7 @@ int pr_record_ready(struct record *r)
     int code = open_db(r, !r->network);
     if (code < 0 && !r->network && !may_pass(code)) {
         /* The file may say by now that it has a log. Nothing is in it yet. */
+        pr_run_file_remove_beside(r->path);
         code = ftruncate(r->fd, 0) < 0 ? -errno : open_db(r, false);
         r->network |= code == 0;
     }
@@ -279,8 +280,10 @@ void pr_record_finish(struct record *r)
         free_queries(r);
         if (r->ready && r->wal)
             pr_db_run(r->db, "PRAGMA wal_checkpoint(TRUNCATE)");
-        if (r->ready) /* somebody may be reading: then it stays as it is, and can be read */
-            pr_db_run(r->db, "PRAGMA journal_mode=DELETE");
+        /* Somebody may be reading: then it stays as it is, and can be read. What changes is one
+         * number in the first page. */
+        if (r->ready)
+            pr_db_run(r->db, "PRAGMA synchronous=OFF; PRAGMA journal_mode=DELETE");
         close_db(r);
         fdatasync(r->fd);
     }

@@ -14,6 +14,7 @@
 #define CORE_EVERY (10 * NS_PER_S) /* a core has a row at least so often */
 #define CORE_SAME  0.0101          /* of a core: 1 %, and what is lost in sums of hundredths */
 
+#define SHARE_SAME 16384.0         /* bytes of PSS; or 1 % */
 #define CORES      ((enum pr_run_table)(TABLE_DEVICE + DEVICE_CORE))
 
 enum part { PART_VALUE, PART_RATE };
@@ -208,12 +209,19 @@ static int put_row(struct record *r, enum pr_run_table table, int64_t sample, in
     return pr_query_do(q);
 }
 
-/* Bit by bit: absent is a value like others. An age that grows by itself is no change. */
+/* Absent is a value like others. An age grows by itself; and the shares of pages that a process has
+ * in common with others change whenever one of those comes or goes. */
+static bool differs(enum pr_metric_id id, double was, double is)
+{
+    if (memcmp(&was, &is, sizeof was) == 0 || id == METRIC_MEM_PSS_AGE)
+        return false;
+    return id != METRIC_MEM_PSS || !(fabs(is - was) <= fmax(SHARE_SAME, was / 100));
+}
+
 static bool has_changed(const struct record_series *f, const double *was, const double *is)
 {
     for (int i = 0; i < f->columns.count; i++)
-        if (f->kept[i] && f->columns.id[i] != METRIC_MEM_PSS_AGE &&
-            memcmp(&was[i], &is[i], sizeof was[i]) != 0)
+        if (f->kept[i] && differs(f->columns.id[i], was[i], is[i]))
             return true;
     return false;
 }

@@ -5,6 +5,7 @@ import json
 import os
 import select
 import signal
+import sqlite3
 import subprocess
 import time
 from pathlib import Path
@@ -105,6 +106,22 @@ def said(stderr):
             and " samples (" not in line]
 
 
+def open_run(path, mode="ro"):
+    """A run file as others open it."""
+    base = sqlite3.connect(f"file:{path}?mode={mode}", uri=True, timeout=10, isolation_level=None)
+    base.row_factory = sqlite3.Row
+    return base
+
+
+def query(path, sql, *values):
+    """All rows of a query on a run file; a row of one column is its value."""
+    base = open_run(path)
+    try:
+        return [row[0] if len(row) == 1 else tuple(row) for row in base.execute(sql, values)]
+    finally:
+        base.close()
+
+
 class Proctor:
     """The command. What is started here is ended with the test."""
 
@@ -128,6 +145,10 @@ class Proctor:
     def config(self, text):
         self.config_file.parent.mkdir(exist_ok=True)
         self.config_file.write_text(text)
+
+    def runs(self):
+        """The run files that nobody asked for."""
+        return sorted((self.folder / "home/.local/state/proctor/runs").glob("*.proctor"))
 
     def arguments(self, *words):
         return [self.path, *[w if isinstance(w, bytes) else str(w) for w in words]]

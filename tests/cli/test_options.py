@@ -10,6 +10,7 @@ from proctor_cli import ROOT, read_csv, said
 
 # Every option of section 2, with a value that is right.
 ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"], ["--no-record"],
+            ["-o", "x.proctor"], ["--output", "x.proctor"], ["--force"],
             ["--csv", "a.csv"], ["--jsonl", "a.jsonl"], ["--processes"], ["--dialect", "native"], ["--average", "2"],
             ["--select", "cpu.time"], ["--no-pss"], ["--no-gpu"], ["--label", "a=b"],
             ["--name", "x"], ["--run-id", "x"], ["--node", "3"], ["--memory-total", "1G"],
@@ -19,11 +20,10 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
             ["--match=name=^x$"], ["--peaks", "interval"]]
-LATER = [["-o", "x"], ["--output", "x"], ["--report", "x.html"],
+LATER = [["--report", "x.html"],
          ["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
          ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"], ["--textfile", "x"],
-         ["--prefix", "x"], ["--table", "x"],
-         ["--force"]] + \
+         ["--prefix", "x"], ["--table", "x"]] + \
         [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
                                     "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
                                     "gnu-time")]
@@ -143,7 +143,7 @@ def test_flags_as_variables(proctor, text, on):
 
 
 @pytest.mark.parametrize("env", [{"PROCTOR_INTERVAL": "soon"}, {"PROCTOR_NO_PSS": "perhaps"},
-                                 {"PROCTOR_OUTPUT": "x"}, {"PROCTOR_LABEL": "alone"},
+                                 {"PROCTOR_TEXTFILE": "x"}, {"PROCTOR_LABEL": "alone"},
                                  {"PROCTOR_LABEL": "a=1,b"}, {"PROCTOR_SELECT": "nothing.real"}],
                          ids=str)
 def test_a_bad_variable_is_named(proctor, env):
@@ -154,7 +154,7 @@ def test_a_bad_variable_is_named(proctor, env):
     assert proctor("config", env=env).returncode == 2
 
 
-@pytest.mark.parametrize("line", ["interval = soon", "no-such = 1", "nonsense", "output = x",
+@pytest.mark.parametrize("line", ["interval = soon", "no-such = 1", "nonsense", "textfile = x",
                                   "label = a=1,b"])
 def test_a_bad_line_in_the_config_file_is_named(proctor, line):
     proctor.config(f"\n{line}\n")

@@ -170,7 +170,7 @@ def test_a_run_id_that_was_given_is_kept_whole(proctor, run_id):
 
 @pytest.mark.parametrize("home", ["/some/where", ""])
 def test_proctor_home_is_handed_on_if_set(proctor, home):
-    assert f"PROCTOR_HOME={home}" in job_environment(proctor, PROCTOR_HOME=home)
+    assert f"PROCTOR_HOME={home}" in job_environment(proctor, "--no-record", PROCTOR_HOME=home)
 
 
 def test_proctor_home_is_not_made_up(proctor):
