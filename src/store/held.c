@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether somebody records into a file. */
+/* Whether a recorder lives. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/stat_line.h"
 #include "store/stored.h"
 #include "util/fs.h"
-
-bool pr_stored_is_held(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
-    if (fd >= 0)
-        close(fd);
-    return held;
-}
 
 bool pr_stored_recorder_lives(const struct pr_stored *r)
 {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -244,21 +245,21 @@ static int fill(struct pr_stored *r, enum pr_stored_use use, struct proctor_erro
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* What can be said before SQLite has a look. */
-static int look(const char *path, struct proctor_error *err)
+/* What can be said before SQLite has a look; while this process has the file open, closing any
+ * descriptor of it would drop SQLite's locks. *ret_held: somebody records into it. */
+static int look(const char *path, bool *ret_held, struct proctor_error *err)
 {
     struct stat st;
-    if (stat(path, &st) < 0)
-        return refuse(err, errno, path, strerror(errno));
-    if (S_ISDIR(st.st_mode))
-        return refuse(err, EISDIR, path, "this is a directory");
-    if (!S_ISREG(st.st_mode))
-        return refuse(err, EMEDIUMTYPE, path, "this is not a run file");
     int fd = pr_fs_open(AT_FDCWD, path);
     if (fd < 0)
         return refuse(err, -fd, path, strerror(-fd));
+    int code = fstat(fd, &st) < 0     ? refuse(err, errno, path, strerror(errno))
+               : S_ISDIR(st.st_mode)  ? refuse(err, EISDIR, path, "this is a directory")
+               : !S_ISREG(st.st_mode) ? refuse(err, EMEDIUMTYPE, path, "this is not a run file")
+                                      : 0;
+    *ret_held = code == 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
     close(fd);
-    return 0;
+    return code;
 }
 
 /* SQLite opens a file when it first reads it. */
@@ -271,8 +272,11 @@ static int open_db(struct pr_stored *r, const char *path, enum pr_stored_use use
     if (code < 0)
         return explain(err, code, r->path, why);
     pr_db_patience(r->db, PATIENCE);
-    pr_db_run(r->db, "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON");
-    return fill(r, use, err);
+    pr_db_run(r->db, "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; BEGIN");
+    code = fill(r, use, err);
+    if (use != STORED_BRIEFLY) /* it is read in one go */
+        pr_db_run(r->db, "COMMIT");
+    return code;
 }
 
 static void forget(struct pr_stored *r)
@@ -298,7 +302,8 @@ static int open_any(struct pr_stored *r, enum pr_stored_use use, struct proctor_
 int pr_stored_open(struct pr_stored **ret, const char *path, enum pr_stored_use use,
                    struct proctor_error *err)
 {
-    int code = look(path, err);
+    bool held;
+    int code = look(path, &held, err);
     if (code < 0)
         return code;
     struct pr_stored *r = calloc(1, sizeof *r);
@@ -306,7 +311,6 @@ int pr_stored_open(struct pr_stored **ret, const char *path, enum pr_stored_use 
         free(r);
         return pr_error(err, ENOMEM, "out of memory");
     }
-    bool held = pr_stored_is_held(path);
     code = open_any(r, use, err);
     if (code < 0) {
         pr_stored_close(r);

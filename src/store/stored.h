@@ -47,9 +47,6 @@ void pr_stored_abandon(struct pr_stored *r);
 /* Something went wrong while reading: into err, in words with the path; returns code. */
 int pr_stored_failure(const struct pr_stored *r, int code, struct proctor_error *err);
 
-/* Is somebody recording into this file? Must not be asked while this process has it open: closing
- * a descriptor of it drops SQLite's locks. */
-bool pr_stored_is_held(const char *path);
 /* Does its recorder live, as far as this machine can tell? For file systems without such locks. */
 bool pr_stored_recorder_lives(const struct pr_stored *r);
 
