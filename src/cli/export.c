@@ -26,6 +26,7 @@ struct export {
     struct pr_events events;
     struct pr_notes notes;
     unsigned long waiting; /* notes */
+    unsigned old_problems; /* events of trouble that the record has */
 };
 
 static void say(const char *text, void *data)
@@ -78,7 +79,10 @@ static void on_end(void *of, const struct pr_replayed_phase *phase)
 static void on_event(void *of, const struct pr_event *e)
 {
     struct export *x = of;
+    x->events.say = NULL; /* what the record has of trouble is not ours */
     pr_event_add(&x->events, e->type, e->at, e->seconds, "%s", e->text);
+    x->events.say = say;
+    x->old_problems += e->type == EVENT_PROBLEM;
 }
 
 static void on_entry(void *of, const struct pr_roll_entry *e)
@@ -120,6 +124,7 @@ static int export_samples(struct export *x, struct proctor_error *err)
     bool csv = strcmp(x->config->format, "csv") == 0;
     char *run = run_members(x->stored);
     pr_events_init(&x->events);
+    x->events.say = say;
     pr_notes_init(&x->notes);
     x->notes.wanted = true;
     struct pr_sink_setting setting = {.path = x->path,
@@ -132,10 +137,8 @@ static int export_samples(struct export *x, struct proctor_error *err)
     int code = (csv ? pr_csv_open : pr_jsonl_open)(&setting, &x->sink, err);
     if (code == 0) {
         code = replay(x, err);
-        x->events.say = say; /* what the record has of trouble is not ours */
-        unsigned problems = x->events.problems;
         x->sink->ops->close(x->sink);
-        if (code == 0 && x->events.problems > problems)
+        if (code == 0 && x->events.problems > x->old_problems)
             code = pr_error(err, EIO, "not all of it could be written");
     }
     free(run);

@@ -286,7 +286,8 @@ def test_show_for_people(proctor):
 def test_show_folds_at_the_width(proctor):
     proctor.run("-q", "echo", *["word"] * 100)
     lines = on_terminal(proctor, "show", "last", columns=100, NO_COLOR="1").splitlines()
-    assert max(map(len, lines)) <= 100 and sum("word word" in line for line in lines) > 3
+    assert max(len(line) for line in lines if ".proctor" not in line) <= 100  # a path is one word
+    assert sum("word word" in line for line in lines) > 3
 
 
 # --- a run that goes on ---------------------------------------------------------------------------
