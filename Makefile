@@ -5,7 +5,7 @@ DESTDIR ?=
 BUILD ?= build
 PYTHON = /usr/bin/python3
 
-.PHONY: all demo test test-full fuzz accuracy truth bench growth soak install docs format check-format clean
+.PHONY: all demo test test-full fuzz accuracy truth bench growth soak daily-size install docs format check-format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -16,8 +16,8 @@ $(BUILD)/build.ninja:
 	@meson setup $(BUILD) --prefix "$(PREFIX)" >/dev/null
 
 demo: all
-	@$(BUILD)/proctor run -i 100ms --csv $(BUILD)/demo.csv --summary $(BUILD)/demo.json -- $(BUILD)/demo_job
-	@echo "samples: $(BUILD)/demo.csv   summary: $(BUILD)/demo.json"
+	@$(BUILD)/proctor run -i 100ms -o $(BUILD)/demo.proctor --force --csv $(BUILD)/demo.csv --summary $(BUILD)/demo.json -- $(BUILD)/demo_job
+	@echo "samples: $(BUILD)/demo.csv   summary: $(BUILD)/demo.json   run file: $(BUILD)/demo.proctor"
 
 test:
 	@tools/install-deps test
@@ -59,6 +59,10 @@ growth: all
 SAMPLES = 1000000
 soak: all
 	@$(PYTHON) tools/soak $(BUILD)/proctor --samples $(SAMPLES) --document doc/performance.md
+
+# What a run file grows by in a day, table by table: doc/run-file.md. Three minutes.
+daily-size: all
+	@$(PYTHON) tools/daily-size $(BUILD)/proctor --document doc/run-file.md
 
 install: all
 	@meson configure $(BUILD) -Dprefix="$(PREFIX)" >/dev/null

@@ -160,7 +160,6 @@ static void record_close(struct pr_sink *sink)
     pr_record_rows_done(r);
     pr_buf_done(&r->text);
     pr_buf_done(&r->note);
-    pr_buf_done(&r->marks);
     free(r->path);
     free(r->run);
     free(r);

@@ -3,10 +3,9 @@
  * written counts only once it is committed: after a failure everything since is written again, and
  * what is stored as changes begins anew with whole rows. */
 #pragma once
-#include "core/run_file.h"
 #include "core/sink.h"
+#include "sink/sqlite_series.h"
 #include "util/db.h"
-#include "util/map.h"
 
 /* Statements besides those that add a row of samples. */
 enum record_query {
@@ -22,33 +21,10 @@ enum record_query {
     QUERY_PHASE,
     QUERY_PHASE_END,
     QUERY_PHASE_LATE,
+    QUERY_MARK_SET,
     QUERY_SUMMARY,
     QUERY_RUN_END,
     QUERY_COUNT
-};
-
-/* What is remembered of an entity between two samples. */
-struct record_slot {
-    uint64_t key;
-    int64_t id;   /* of its row in entities; 0 for none yet */
-    int64_t seen; /* the sample that it was in last */
-    int64_t row;  /* the sample of its last row; 0: the next one is written whatever it says */
-    int64_t row_at, held; /* of a core: elapsed then; the sample before where that has no row */
-    bool used, fresh, going; /* fresh: its row is not committed; going: that it has gone is not */
-    pid_t ppid;
-    char name[DEVICE_NAME];
-};
-
-/* Those of one table, and their values: those of the last row; of cores, which
- * have two `parts`, those of the sample before, and how much each grew in a second. */
-struct record_series {
-    struct pr_run_columns columns;
-    bool kept[METRIC_COUNT]; /* by column: it was asked for, or something that derives from it */
-    struct record_slot *slots;
-    size_t count, cap, parts;
-    size_t hole; /* no free slot is below */
-    double *values;
-    struct pr_map by_key;
 };
 
 /* Up to where others have been written. */
@@ -71,14 +47,15 @@ struct record {
     struct pr_query *query[QUERY_COUNT], *insert[RUN_TABLES];
     struct record_series series[RUN_TABLES];
     struct record_cursors done, now; /* committed, and in this transaction */
-    struct pr_buf text, note, marks; /* scratch; what the last row says of marks */
-    bool marks_known;
-    int64_t start;              /* wall time, ns */
-    int64_t sample, next_id;    /* numbers */
-    int64_t elapsed;            /* of the sample that is written, ns */
-    int64_t job_at, machine_at, machine_now; /* elapsed of the last rows, -1 for none */
-    int64_t synced;             /* boot time */
-    bool phase_ended;           /* since */
+    struct pr_buf text, note;        /* scratch */
+    struct pr_map mark_sets;         /* hash of the JSON: its row */
+    int64_t next_marks;
+    int64_t start;                                    /* wall time, ns */
+    int64_t sample, next_id;                          /* numbers */
+    int64_t elapsed;                                  /* of the sample that is written, ns */
+    int64_t job_at, machine_at, machine_now;          /* elapsed of the last rows, -1 for none */
+    int64_t synced;                                   /* boot time */
+    bool phase_ended;                                 /* since */
     unsigned long missing, missing_now, missing_said; /* samples: all, lately, those told of */
     bool said, said_again, behind;
     char why[160]; /* of the last failure */

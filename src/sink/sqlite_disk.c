@@ -11,10 +11,10 @@
 #include "sink/sqlite.h"
 #include "util/clock.h"
 
-#define SYNC_EVERY  (10 * NS_PER_S)
-#define SYNC_LEAST  NS_PER_S /* between two ends of phases */
-#define PATIENCE    5000     /* milliseconds, for others who hold the file */
-#define IMPATIENCE  1000     /* at the end, when somebody waits for us */
+#define SYNC_EVERY (10 * NS_PER_S)
+#define SYNC_LEAST NS_PER_S /* between two ends of phases */
+#define PATIENCE   5000     /* milliseconds, for others who hold the file */
+#define IMPATIENCE 1000     /* at the end, when somebody waits for us */
 
 /* File systems on which processes of several machines may have a file open. SQLite's log needs
  * memory that all of them share. */
@@ -79,6 +79,7 @@ static const char *const sql[QUERY_COUNT] = {
                          " VALUES(json_extract(?1,'$.name'),"
                          "CAST(round(json_extract(?1,'$.start')*1e9) AS INTEGER),"
                          "json_extract(?1,'$.depth'),json_extract(?1,'$.seconds'),?1)",
+    [QUERY_MARK_SET] = "INSERT INTO mark_sets VALUES(?,?)",
     [QUERY_SUMMARY] = "INSERT INTO summary(json) VALUES(?)",
     [QUERY_RUN_END] = "UPDATE run SET ended=?1,exit_code=json_extract(?2,'$.exit.code'),"
                       "exit_signal=json_extract(?2,'$.exit.signal')",

@@ -3,7 +3,6 @@
  * there is one only where it has changed (doc/run-file.md says how, table by table). */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sink/sqlite.h"
@@ -11,15 +10,16 @@
 #include "util/json.h"
 #include "util/scan.h"
 
-#define CORE_EVERY (10 * NS_PER_S) /* a core has a row at least so often */
-#define CORE_SAME  0.0101          /* of a core: 1 %, and what is lost in sums of hundredths */
+#define CORE_STEADY (60 * NS_PER_S) /* between two rows of a core, at the most */
+#define CORE_APART  (10 * NS_PER_S) /* at the least, once the run is older than */
+#define CORE_OLD    (60 * NS_PER_S)
+#define MARK_SETS   1000   /* remembered */
+#define CORE_SAME   0.0101 /* of a core: 1 %, and what is lost in sums of hundredths */
 
-#define SHARE_SAME 16384.0         /* bytes of PSS; or 1 % */
+#define SHARE_SAME 16384.0 /* bytes of PSS; or 1 % */
 #define CORES      ((enum pr_run_table)(TABLE_DEVICE + DEVICE_CORE))
 
-enum part { PART_VALUE, PART_RATE };
-
-/* --- what is remembered ----------------------------------------------------------------------- */
+/* --- what is kept ----------------------------------------------------------------------------- */
 
 /* A value is kept where it was asked for; where many rows derive nothing, also what the reader
  * needs for a rate or a ratio that was. */
@@ -51,78 +51,17 @@ void pr_record_rows_init(struct record *r)
 
 void pr_record_rows_done(struct record *r)
 {
-    for (int table = 0; table < RUN_TABLES; table++) {
-        free(r->series[table].slots);
-        free(r->series[table].values);
-        pr_map_done(&r->series[table].by_key);
-    }
-}
-
-static double *values_of(const struct record_series *f, const struct record_slot *slot,
-                         enum part part)
-{
-    size_t stride = f->parts * (size_t)f->columns.count;
-    return f->values + (size_t)(slot - f->slots) * stride + part * (size_t)f->columns.count;
-}
-
-static bool grow(struct record_series *f)
-{
-    size_t cap = f->cap ? f->cap * 2 : 32;
-    struct record_slot *slots = realloc(f->slots, cap * sizeof *slots);
-    if (slots)
-        f->slots = slots;
-    double *values =
-        slots ? realloc(f->values, cap * f->parts * (size_t)f->columns.count * sizeof *values)
-              : NULL;
-    if (!values)
-        return false;
-    f->values = values;
-    f->cap = cap;
-    return true;
-}
-
-static struct record_slot *add_slot(struct record_series *f, uint64_t key)
-{
-    while (f->hole < f->count && f->slots[f->hole].used)
-        f->hole++;
-    if (f->hole == f->cap && !grow(f))
-        return NULL;
-    if (!pr_map_set(&f->by_key, key, f->hole))
-        return NULL;
-    struct record_slot *slot = &f->slots[f->hole];
-    f->count += f->hole == f->count;
-    *slot = (struct record_slot){.key = key, .used = true};
-    return slot;
-}
-
-static void free_slot(struct record_series *f, struct record_slot *slot)
-{
-    size_t at = (size_t)(slot - f->slots);
-    pr_map_remove(&f->by_key, slot->key);
-    slot->used = false;
-    f->hole = at < f->hole ? at : f->hole;
+    for (int table = 0; table < RUN_TABLES; table++)
+        pr_series_done(&r->series[table]);
+    pr_map_done(&r->mark_sets);
 }
 
 void pr_record_rows_settle(struct record *r, bool committed)
 {
-    for (int table = TABLE_PROCESS; table < RUN_TABLES; table++) {
-        struct record_series *f = &r->series[table];
-        for (size_t i = 0; i < f->count; i++) {
-            struct record_slot *slot = &f->slots[i];
-            if (!slot->used)
-                continue;
-            if (committed && slot->going) {
-                free_slot(f, slot);
-                continue;
-            }
-            if (!committed) {
-                slot->id = slot->fresh ? 0 : slot->id;
-                slot->row = slot->held = 0;
-            }
-            slot->fresh = slot->going = false;
-        }
-    }
-    r->marks_known &= committed;
+    for (int table = TABLE_PROCESS; table < RUN_TABLES; table++)
+        pr_series_settle(&r->series[table], committed);
+    if (!committed)
+        pr_map_done(&r->mark_sets);
 }
 
 /* --- entities --------------------------------------------------------------------------------- */
@@ -174,10 +113,10 @@ static int rename_it(struct record *r, const struct record_slot *slot)
 /* Its slot, and its row in entities; NULL with *ret_code where that fails. */
 static struct record_slot *meet(struct record *r, const struct entity *e, int *ret_code)
 {
-    uint64_t at;
     struct record_series *f = &r->series[e->table];
-    bool known = pr_map_get(&f->by_key, e->key, &at);
-    struct record_slot *slot = known ? &f->slots[at] : add_slot(f, e->key);
+    struct record_slot *slot = pr_series_find(f, e->key);
+    if (!slot)
+        slot = pr_series_add(f, e->key);
     *ret_code = slot ? 0 : -ENOMEM;
     if (!slot)
         return NULL;
@@ -230,12 +169,18 @@ static int put_changed(struct record *r, enum pr_run_table table, struct record_
                        const double *value)
 {
     const struct record_series *f = &r->series[table];
-    double *last = values_of(f, slot, PART_VALUE);
+    double *last = pr_series_values(f, slot, PART_VALUE);
     if (slot->row && !has_changed(f, last, value))
         return 0;
     memcpy(last, value, (size_t)f->columns.count * sizeof *last);
     slot->row = r->sample;
     return put_row(r, table, r->sample, slot->id, value);
+}
+
+/* Whole seconds of age are enough, and take one byte instead of eight. */
+static double kept_value(enum pr_metric_id id, double v)
+{
+    return id == METRIC_MEM_PSS_AGE ? ceil(v) : v;
 }
 
 static int put_members(struct record *r, const struct proctor_snapshot *s)
@@ -252,10 +197,11 @@ static int put_members(struct record *r, const struct proctor_snapshot *s)
                            .ppid = m->ppid,
                            .started = m->started,
                            /* hundredths of a second and a pid have room together */
-                           .key = (uint64_t)(m->started / (NS_PER_S / 100)) << 22 ^ (uint64_t)m->pid};
+                           .key =
+                               (uint64_t)(m->started / (NS_PER_S / 100)) << 22 ^ (uint64_t)m->pid};
         struct record_slot *slot = meet(r, &e, &code);
         for (int i = 0; i < f->columns.count; i++)
-            value[i] = m->value[f->columns.slot[i]];
+            value[i] = kept_value(f->columns.id[i], m->value[f->columns.slot[i]]);
         if (code == 0)
             code = put_changed(r, TABLE_PROCESS, slot, value);
     }
@@ -264,43 +210,53 @@ static int put_members(struct record *r, const struct proctor_snapshot *s)
 
 /* --- cores ------------------------------------------------------------------------------------ */
 
-/* Does each second of it go as in the interval that ended with its last row? rate becomes what it
- * is now. */
-static bool goes_on(const struct record_series *f, struct record_slot *slot, const double *value,
-                    double dt, double *rate)
+/* Does each second of it go as in the interval that ended with its last row? now: what each column
+ * grows by in a second. */
+static bool goes_on(const struct record_series *f, const struct record_slot *slot,
+                    const double *value, double dt, double *now)
 {
-    const double *last = values_of(f, slot, PART_VALUE), *before = values_of(f, slot, PART_RATE);
-    bool same = true;
+    const double *last = pr_series_values(f, slot, PART_VALUE),
+                 *before = pr_series_values(f, slot, PART_RATE);
+    bool same = !slot->bent;
     for (int i = 0; i < f->columns.count; i++) {
-        rate[i] = (value[i] - last[i]) / dt;
-        bool both_absent = isnan(rate[i]) && isnan(before[i]);
-        if (f->kept[i] && !both_absent && !(fabs(rate[i] - before[i]) <= CORE_SAME))
+        now[i] = (value[i] - last[i]) / dt;
+        bool both_absent = isnan(now[i]) && isnan(before[i]);
+        if (f->kept[i] && !both_absent && !(fabs(now[i] - before[i]) <= CORE_SAME))
             same = false;
     }
     return same;
 }
 
-/* While a core's use stays as it is, its rows lie on a line: only where that bends, at both ends of
- * the interval, is something written. */
+/* Is it time for a row? Of a long run nobody looks at each second of each core. */
+static bool is_due(const struct record *r, const struct record_slot *slot, bool steady)
+{
+    int64_t apart = r->elapsed < CORE_OLD ? 0 : CORE_APART;
+    return r->elapsed - slot->row_at >= (steady ? CORE_STEADY : apart);
+}
+
+/* While a core's use stays as it is, its rows lie on a line: only where that bends is something
+ * written, at both ends of the interval. */
 static int put_core(struct record *r, struct record_slot *slot, const double *value, bool last,
                     double dt)
 {
     const struct record_series *f = &r->series[CORES];
     const size_t size = (size_t)f->columns.count * sizeof *value;
-    double now[METRIC_COUNT], *before = values_of(f, slot, PART_VALUE);
+    double now[METRIC_COUNT], *before = pr_series_values(f, slot, PART_VALUE);
     bool first = !slot->row, steady = !first && goes_on(f, slot, value, dt, now);
     int code = 0;
-    if (steady && !last && r->elapsed - slot->row_at < CORE_EVERY) {
-        slot->held = r->sample;
+    if (!first && !last && !is_due(r, slot, steady)) {
+        slot->bent = !steady;
+        slot->held = steady ? r->sample : 0;
         memcpy(before, value, size);
         return 0;
     }
     if (slot->held && !steady)
         code = put_row(r, CORES, slot->held, slot->id, before);
     for (int i = 0; i < f->columns.count && !steady; i++)
-        values_of(f, slot, PART_RATE)[i] = first ? NAN : now[i];
+        pr_series_values(f, slot, PART_RATE)[i] = first ? NAN : now[i];
     memcpy(before, value, size);
     slot->held = 0;
+    slot->bent = false;
     slot->row = r->sample;
     slot->row_at = r->elapsed;
     return code < 0 ? code : put_row(r, CORES, r->sample, slot->id, value);
@@ -373,7 +329,7 @@ static int say_gone(struct record *r, enum pr_run_table table, struct record_slo
         return 0; /* nobody has heard of it */
     if (slot->held)
         code = put_row(r, table, slot->held, slot->id,
-                       values_of(&r->series[table], slot, PART_VALUE));
+                       pr_series_values(&r->series[table], slot, PART_VALUE));
     slot->held = 0;
     pr_query_int(q, 1, slot->id);
     pr_query_int(q, 2, slot->seen);
@@ -403,25 +359,32 @@ static int put_gone(struct record *r, bool machine_was_read)
 
 /* --- the job and the machine ------------------------------------------------------------------ */
 
-/* What is to be said of values, as JSON; NULL where it is what the row before says. */
-static const char *marks_of(struct record *r, const struct proctor_snapshot *s)
+/* The row that has what is to be said of values. There are few different ones, and they come and go
+ * with each sample. */
+static int put_marks(struct record *r, const struct proctor_snapshot *s, int64_t *ret_id)
 {
     struct pr_json j = {.out = &r->text};
+    struct pr_query *q = r->query[QUERY_MARK_SET];
+    uint64_t id, key;
     pr_buf_reset(&r->text);
     pr_json_open(&j, '{');
-    for (int id = 0; id < METRIC_COUNT; id++) {
-        if (!s->mark[id] || !pr_selected(&r->select, id))
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        if (!s->mark[i] || !pr_selected(&r->select, i))
             continue;
-        pr_json_key(&j, pr_metrics[id].key);
-        pr_json_string(&j, pr_mark_name((enum pr_mark)s->mark[id]));
+        pr_json_key(&j, pr_metrics[i].key);
+        pr_json_string(&j, pr_mark_name((enum pr_mark)s->mark[i]));
     }
     pr_json_close(&j, '}');
-    if (r->marks_known && strcmp(pr_buf_text(&r->text), pr_buf_text(&r->marks)) == 0)
-        return NULL;
-    pr_buf_reset(&r->marks);
-    pr_buf_str(&r->marks, pr_buf_text(&r->text));
-    r->marks_known = true;
-    return pr_buf_text(&r->marks);
+    key = pr_scan_hash(r->text.data, r->text.len) | 1;
+    bool known = pr_map_get(&r->mark_sets, key, &id);
+    *ret_id = known ? (int64_t)id : ++r->next_marks;
+    if (known)
+        return 0;
+    if (r->mark_sets.count < MARK_SETS)
+        pr_map_set(&r->mark_sets, key, (uint64_t)*ret_id);
+    pr_query_int(q, 1, *ret_id);
+    pr_query_text(q, 2, pr_buf_text(&r->text));
+    return pr_query_do(q);
 }
 
 /* Binds what is kept; says whether any of it is known. */
@@ -441,12 +404,14 @@ static bool bind_values(struct record *r, enum pr_run_table table, const double 
 static int put_job(struct record *r, const struct proctor_snapshot *s, int64_t interval)
 {
     struct pr_query *q = r->insert[TABLE_JOB];
+    int64_t marks;
+    int code = put_marks(r, s, &marks);
     pr_query_int(q, 1, r->sample);
     pr_query_int(q, 2, s->elapsed);
     pr_query_int(q, 3, interval);
-    pr_query_text(q, 4, marks_of(r, s));
+    pr_query_int(q, 4, marks);
     bind_values(r, TABLE_JOB, s->value);
-    return pr_query_do(q);
+    return code < 0 ? code : pr_query_do(q);
 }
 
 static int put_machine(struct record *r, const struct proctor_snapshot *s, int64_t interval)

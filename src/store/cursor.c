@@ -18,44 +18,27 @@ static int find(const struct pr_run_columns *columns, const char *name)
     return found;
 }
 
-static void open_with(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table,
-                      const char *sql)
+void pr_cursor_open(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table)
 {
     struct pr_run_columns columns;
+    struct pr_buf sql = {0};
     *c = (struct pr_cursor){.head = pr_run_table_head(table)};
     pr_run_table_columns(table, &columns);
-    c->code = pr_query_new(&c->query, r->db, sql);
+    pr_run_table_select(&sql, table);
+    c->code = pr_query_new(&c->query, r->db, pr_buf_text(&sql));
+    pr_buf_done(&sql);
     if (c->code < 0)
         return;
-    c->count = pr_query_columns(c->query);
-    c->count = c->count < CURSOR_COLUMNS ? c->count : CURSOR_COLUMNS;
+    c->all = pr_query_columns(c->query);
+    c->count = c->all < CURSOR_COLUMNS ? c->all : CURSOR_COLUMNS;
     for (int i = c->head; i < c->count; i++)
         c->slot[i] = find(&columns, pr_query_name(c->query, i));
     pr_cursor_next(c);
 }
 
-void pr_cursor_open(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table)
+int pr_cursor_more(const struct pr_cursor *c)
 {
-    struct pr_buf sql = {0};
-    pr_run_table_select(&sql, table);
-    open_with(c, r, table, pr_buf_text(&sql));
-    pr_buf_done(&sql);
-}
-
-void pr_cursor_open_timed(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table)
-{
-    struct pr_buf sql = {0};
-    pr_buf_printf(&sql,
-                  "SELECT t.*, (SELECT elapsed FROM job_samples j WHERE j.sample = t.sample)"
-                  " FROM %s t ORDER BY t.sample",
-                  pr_run_table_name(table));
-    open_with(c, r, table, pr_buf_text(&sql));
-    pr_buf_done(&sql);
-}
-
-int64_t pr_cursor_elapsed(struct pr_cursor *c)
-{
-    return pr_query_get_int(c->query, pr_query_columns(c->query) - 1);
+    return c->all - 1;
 }
 
 void pr_cursor_next(struct pr_cursor *c)

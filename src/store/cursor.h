@@ -13,15 +13,14 @@ struct pr_cursor {
     bool on;        /* there is a row */
     int code;       /* -errno, 0 while all is well */
     int head;       /* columns before the metrics */
-    int count;      /* columns in all */
+    int all, count; /* columns: there are, and are looked at */
     int slot[CURSOR_COLUMNS]; /* where a column's value goes, -1 for nowhere */
 };
 
 /* Stands on the first row. What goes wrong is in code, here and below. */
 void pr_cursor_open(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table);
-/* The same with the time of each row behind its columns. */
-void pr_cursor_open_timed(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table);
-int64_t pr_cursor_elapsed(struct pr_cursor *c);
+/* The column behind the metrics (run_file.h). */
+int pr_cursor_more(const struct pr_cursor *c);
 void pr_cursor_next(struct pr_cursor *c);
 void pr_cursor_close(struct pr_cursor *c);
 /* The values of the row; those that it does not have stay as they are. */

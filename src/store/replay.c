@@ -14,6 +14,7 @@ struct replay {
     void *of;
     struct pr_cursor job, machine;
     struct pr_query *marks; /* a JSON object, row by row */
+    struct pr_buf marks_taken;
     struct pr_replayed_members members;
     struct pr_replayed_devices devices;
     struct pr_replayed_notes notes;
@@ -24,7 +25,7 @@ struct replay {
     bool pss_seen;  /* in a sample before */
 };
 
-enum { JOB_ELAPSED = 1, JOB_INTERVAL, JOB_MARKS };
+enum { JOB_ELAPSED = 1, JOB_INTERVAL };
 
 static enum pr_mark mark_of(const char *name)
 {
@@ -34,13 +35,16 @@ static enum pr_mark mark_of(const char *name)
     return MARK_NONE;
 }
 
-/* Where there are none in the row, those of the row before still hold. */
+/* There are few different ones: mostly they are those of the sample before. */
 static int take_marks(struct replay *p)
 {
-    const char *json = pr_query_get_text(p->job.query, JOB_MARKS);
+    const char *json = pr_query_get_text(p->job.query, pr_cursor_more(&p->job));
     int code = 0;
-    if (!json)
+    json = json ? json : "{}";
+    if (strcmp(json, pr_buf_text(&p->marks_taken)) == 0)
         return 0;
+    pr_buf_reset(&p->marks_taken);
+    pr_buf_str(&p->marks_taken, json);
     memset(p->now.mark, MARK_NONE, sizeof p->now.mark);
     pr_query_text(p->marks, 1, json);
     while ((code = pr_query_step(p->marks)) == 1) {
@@ -141,6 +145,7 @@ static void close_all(struct replay *p)
     pr_cursor_close(&p->job);
     pr_cursor_close(&p->machine);
     pr_query_free(p->marks);
+    pr_buf_done(&p->marks_taken);
     pr_replayed_members_close(&p->members);
     pr_replayed_devices_close(&p->devices);
     pr_replayed_notes_close(&p->notes);

@@ -74,8 +74,7 @@ void pr_replayed_devices_open(struct pr_replayed_devices *d, const struct pr_sto
     *d = (struct pr_replayed_devices){0};
     d->code = load(d, r);
     for (int kind = 0; kind < DEVICE_KINDS; kind++)
-        (kind == DEVICE_CORE ? pr_cursor_open_timed : pr_cursor_open)(
-            &d->rows[kind], r, TABLE_DEVICE + (enum pr_run_table)kind);
+        pr_cursor_open(&d->rows[kind], r, (enum pr_run_table)(TABLE_DEVICE + kind));
 }
 
 static struct pr_replayed_device *find(struct pr_replayed_devices *d, int64_t entity)
@@ -111,36 +110,42 @@ static void read_ahead(struct pr_replayed_devices *d)
     if (core) {
         struct pr_core_row *row = &core->ahead[core->ahead_count++];
         row->sample = c->sample;
-        row->elapsed = pr_cursor_elapsed(c);
+        row->elapsed = pr_query_get_int(c->query, pr_cursor_more(c));
         pr_values_none(row->value, DEVICE_VALUES);
         pr_cursor_values(c, row->value);
     }
     pr_cursor_next(c);
 }
 
-/* The counters at this moment. False where there is no row behind it. */
+/* Reads as far as this core has a row at or behind the sample; the one before stays, the one before
+ * that only where there is none behind: then it goes on as between the last two. */
+static void catch_up(struct pr_replayed_devices *d, struct pr_replayed_device *core, int64_t sample)
+{
+    for (;;) {
+        while (core->ahead_count > 2 && core->ahead[1].sample < sample)
+            memmove(core->ahead, core->ahead + 1, --core->ahead_count * sizeof *core->ahead);
+        bool enough = core->ahead_count && core->ahead[core->ahead_count - 1].sample >= sample;
+        if (enough || !d->rows[DEVICE_CORE].on || d->code < 0)
+            return;
+        read_ahead(d);
+    }
+}
+
+/* The counters at this moment; false where its rows do not tell. */
 static bool place_core(struct pr_replayed_devices *d, struct pr_replayed_device *core,
                        int64_t sample, int64_t elapsed)
 {
-    for (;;) {
-        while (core->ahead_count >= 2 && core->ahead[1].sample <= sample)
-            memmove(core->ahead, core->ahead + 1, --core->ahead_count * sizeof *core->ahead);
-        bool enough = core->ahead_count >= 2 ||
-                      (core->ahead_count == 1 && core->ahead[0].sample == sample);
-        if (enough || !d->rows[DEVICE_CORE].on || d->code < 0)
-            break;
-        read_ahead(d);
-    }
-    const struct pr_core_row *from = core->ahead, *to = core->ahead + 1;
-    if (!core->ahead_count || from->sample > sample)
+    catch_up(d, core, sample);
+    size_t at = 0;
+    while (at < core->ahead_count && core->ahead[at].sample < sample)
+        at++;
+    bool exact = at < core->ahead_count && core->ahead[at].sample == sample;
+    if (!exact && (at == 0 || core->ahead_count < 2))
         return false;
-    if (from->sample == sample) {
-        memcpy(core->out.value, from->value, sizeof from->value);
-        return true;
-    }
-    if (core->ahead_count < 2 || to->elapsed <= from->elapsed)
-        return false;
-    double part = (double)(elapsed - from->elapsed) / (double)(to->elapsed - from->elapsed);
+    const struct pr_core_row *to = &core->ahead[exact || at < core->ahead_count ? at : at - 1],
+                             *from = exact ? to : to - 1;
+    int64_t apart = to->elapsed - from->elapsed;
+    double part = apart > 0 ? (double)(elapsed - from->elapsed) / (double)apart : 0;
     for (int slot = 0; slot < DEVICE_VALUES; slot++)
         core->out.value[slot] = from->value[slot] + (to->value[slot] - from->value[slot]) * part;
     return true;

@@ -205,8 +205,8 @@ static const char tables_are_tables[] =
     "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND sql NOT LIKE"
     " '%virtual%' AND name IN ('run', 'metrics', 'entities', 'events', 'phases', 'summary',"
     " 'job_samples', 'system_samples', 'process_samples', 'core_samples', 'disk_samples',"
-    " 'filesystem_samples', 'interface_samples', 'gpu_samples')";
-enum { TABLES = 14 };
+    " 'filesystem_samples', 'interface_samples', 'gpu_samples', 'mark_sets')";
+enum { TABLES = 15 };
 
 static int check(struct pr_stored *r, struct proctor_error *err)
 {

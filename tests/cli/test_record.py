@@ -13,7 +13,7 @@ import pytest
 from proctor_cli import ROOT, finish, open_run, query, said, skip_visibly, wait_until
 
 DOCUMENT = ROOT / "doc" / "run-file.md"
-TABLES = {"run", "metrics", "entities", "events", "phases", "summary", "job_samples", "system_samples",
+TABLES = {"run", "metrics", "entities", "events", "phases", "summary", "mark_sets", "job_samples", "system_samples",
           "process_samples", "core_samples", "disk_samples", "filesystem_samples", "interface_samples",
           "gpu_samples"}
 

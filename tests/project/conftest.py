@@ -36,4 +36,5 @@ def clone(tmp_path):
 @pytest.fixture
 def clean_env(tmp_path):
     env = {k: v for k, v in os.environ.items() if not k.startswith("PROCTOR_")}
-    return {**env, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    return {**env, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config"),
+            "XDG_STATE_HOME": str(tmp_path / "state")}
