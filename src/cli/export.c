@@ -17,7 +17,8 @@
 
 #define NOTES_TOGETHER 500 /* marks and phases are written when there are so many */
 
-struct export {
+struct export
+{
     const struct pr_config *config;
     const char *path;
     struct pr_stored *stored;

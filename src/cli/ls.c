@@ -270,9 +270,9 @@ static void print_table(const struct pr_run_row *rows, size_t count, bool color)
     measure(rows, count, width);
     for (int column = 0; column < COLUMNS; column++)
         used += (size_t)width[column] + 2;
-    size_t room = !columns                           ? SIZE_MAX
+    size_t room = !columns                         ? SIZE_MAX
                   : columns > used + COMMAND_LEAST ? columns - used
-                                                     : COMMAND_LEAST;
+                                                   : COMMAND_LEAST;
     pr_buf_str(&out, color ? "\033[2m" : "");
     put_cells(&out, NULL, width, false);
     pr_buf_printf(&out, "NAME OR COMMAND%s\n", color ? "\033[0m" : "");

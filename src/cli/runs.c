@@ -12,8 +12,8 @@
 #include "util/clock.h"
 #include "util/text.h"
 
-int pr_runs_begin(const char *name, int argc, char **argv, int least, int most,
-                  struct pr_config *c, int *ret_status)
+int pr_runs_begin(const char *name, int argc, char **argv, int least, int most, struct pr_config *c,
+                  int *ret_status)
 {
     const struct pr_command *command = pr_command_find(name);
     bool help = false;

@@ -8,8 +8,8 @@ enum { EXIT_FAILED = 1 };
 
 /* Parses options into c, which the caller ends with pr_config_done, and counts operands: at least
  * and at most so many. The index of the first one, or 0, and then *ret_status says how to exit. */
-int pr_runs_begin(const char *name, int argc, char **argv, int least, int most,
-                  struct pr_config *c, int *ret_status);
+int pr_runs_begin(const char *name, int argc, char **argv, int least, int most, struct pr_config *c,
+                  int *ret_status);
 /* Finds and opens the run that the user named; complains where that fails. */
 struct pr_stored *pr_runs_open(const char *command, const char *run);
 /* Its summary as JSON: the stored one, else one that is rebuilt. False after a complaint. */

@@ -9,10 +9,10 @@
 #include "util/clock.h"
 #include "util/text.h"
 
-#define EVENTS_SHOWN  20
-#define PHASES_SHOWN  50
-#define CELLS         8
-#define CELL_BYTES    64
+#define EVENTS_SHOWN 20
+#define PHASES_SHOWN 50
+#define CELLS        8
+#define CELL_BYTES   64
 
 struct show {
     struct pr_page page;
@@ -25,7 +25,7 @@ struct show {
 /* A table of texts: widths are known only when all of it is. */
 struct table {
     const char *const *heads;
-    int columns, left; /* so many of the first stand at the left */
+    int columns, left;  /* so many of the first stand at the left */
     struct pr_buf text; /* cells, each with a NUL */
     size_t cells;
     int width[CELLS];
@@ -237,10 +237,10 @@ static void metrics(struct show *s)
     static const char *const heads[] = {"METRIC", "TOTAL", "PEAK", "AT", "MEAN", "P50", "P95", ""};
     struct table t = {.heads = heads, .columns = CELLS, .left = 1};
     struct pr_buf cell = {0};
-    struct pr_query *q =
-        ask(s, "SELECT key, " STAT("total") ", " STAT("peak") ", " STAT("mean") ", " STAT(
-                   "p50") ", " STAT("p95") ", " STAT("at") ", " STAT("mark")
-                   " FROM json_each(?1, '$.metrics')");
+    struct pr_query *q = ask(
+        s,
+        "SELECT key, " STAT("total") ", " STAT("peak") ", " STAT("mean") ", " STAT("p50") ", " STAT(
+            "p95") ", " STAT("at") ", " STAT("mark") " FROM json_each(?1, '$.metrics')");
     while (step(q)) {
         const char *key = pr_query_get_text(q, 0), *mark = pr_query_get_text(q, STAT_MARK);
         enum pr_metric_id id = key ? pr_metric_find(key) : METRIC_NONE;
@@ -298,25 +298,33 @@ static void parts(struct show *s, const struct parts *of)
 
 #define USED                                                                                       \
     STAT("metrics.\"cpu.time\".total")                                                             \
-    ", " STAT("metrics.\"cpu.usage\".mean") ", CASE WHEN " STAT(                                    \
-        "metrics.\"mem.pss\".mark") " IS 'known in few samples' OR " STAT(                           \
-        "metrics.\"mem.pss\".peak") " IS NULL THEN " STAT("metrics.\"mem.rss\".peak") " ELSE " STAT( \
-        "metrics.\"mem.pss\".peak") " END, "
+    ", " STAT("metrics.\"cpu.usage\".mean") ", CASE WHEN " STAT(                                   \
+        "metrics.\"mem.pss\".mark") " IS 'known in few samples' OR " STAT("metrics.\"mem.pss\"."   \
+                                                                          "peak") " IS NULL "      \
+                                                                                  "THEN " STAT("m" \
+                                                                                               "e" \
+                                                                                               "t" \
+                                                                                               "r" \
+                                                                                               "i" \
+                                                                                               "c" \
+                                                                                               "s" \
+                                                                                               "." \
+                                                                                               "\"mem.rss\".peak") " ELSE " STAT("metrics.\"mem.pss\".peak") " END, "
 
 static void phases_and_names(struct show *s)
 {
     static const char *const phase_heads[] = {"PHASE", "BEGAN", "LASTED", "CPU", "MEAN", "MEMORY"},
-                      *const match_heads[] = {"NAME", "INSTANCES", "SAMPLES",
-                                              "CPU",  "MEAN",      "MEMORY"};
+                             *const match_heads[] = {"NAME", "INSTANCES", "SAMPLES",
+                                                     "CPU",  "MEAN",      "MEMORY"};
     static const struct parts all[] = {
         {phase_heads,
-         "SELECT " STAT("name") ", " STAT("start") ", " STAT("seconds") ", " USED STAT("depth")
-             " FROM json_each(?1, '$.phases') ORDER BY 2",
+         "SELECT " STAT("name") ", " STAT("start") ", " STAT("seconds") ", " USED STAT(
+             "depth") " FROM json_each(?1, '$.phases') ORDER BY 2",
          {UNIT_SECONDS, UNIT_SECONDS},
          PHASES_SHOWN},
         {match_heads,
-         "SELECT " STAT("name") ", " STAT("instances") ", " STAT("samples") ", " USED
-             "0 FROM json_each(?1, '$.matches')",
+         "SELECT " STAT("name") ", " STAT("instances") ", " STAT(
+             "samples") ", " USED "0 FROM json_each(?1, '$.matches')",
          {UNIT_COUNT, UNIT_COUNT},
          SIZE_MAX},
     };
@@ -330,10 +338,47 @@ static void devices(struct show *s)
     static const enum pr_unit units[] = {UNIT_RATIO, UNIT_BYTES, UNIT_WATTS, UNIT_JOULES};
     struct table t = {.heads = heads, .columns = 6, .left = 2};
     struct pr_buf cell = {0};
-    struct pr_query *q = ask(
-        s, "SELECT " STAT("name") ", " STAT("model") ", " STAT("metrics.\"gpu.util\".mean") ", "
-               STAT("metrics.\"gpu.mem.used\".peak") ", " STAT("metrics.\"gpu.power\".mean") ", "
-                   STAT("metrics.\"gpu.energy\".total") " FROM json_each(?1, '$.devices')");
+    struct
+        pr_query
+            *q = ask(s,
+                     "SELECT " STAT("name") ", " STAT("model") ", " STAT("metrics.\"gpu.util\"."
+                                                                         "mean") ", " STAT("metrics"
+                                                                                           ".\"gpu."
+                                                                                           "mem."
+                                                                                           "used\"."
+                                                                                           "peak") ", " STAT(
+                         "metrics.\"gpu.power\".mean") ", " STAT("metrics.\"gpu.energy\".total") " "
+                                                                                                 "F"
+                                                                                                 "R"
+                                                                                                 "O"
+                                                                                                 "M"
+                                                                                                 " "
+                                                                                                 "j"
+                                                                                                 "s"
+                                                                                                 "o"
+                                                                                                 "n"
+                                                                                                 "_"
+                                                                                                 "e"
+                                                                                                 "a"
+                                                                                                 "c"
+                                                                                                 "h"
+                                                                                                 "("
+                                                                                                 "?"
+                                                                                                 "1"
+                                                                                                 ","
+                                                                                                 " "
+                                                                                                 "'"
+                                                                                                 "$"
+                                                                                                 "."
+                                                                                                 "d"
+                                                                                                 "e"
+                                                                                                 "v"
+                                                                                                 "i"
+                                                                                                 "c"
+                                                                                                 "e"
+                                                                                                 "s"
+                                                                                                 "'"
+                                                                                                 ")");
     while (step(q))
         for (int i = 0; i < 6; i++) {
             if (i < 2)
@@ -352,9 +397,8 @@ static void devices(struct show *s)
 static void events(struct show *s)
 {
     struct pr_page *p = &s->page;
-    struct pr_query *q =
-        ask(s, "SELECT " STAT("at") ", " STAT("type") ", " STAT("text") ", " STAT("data")
-               " FROM json_each(?1, '$.events') ORDER BY 1");
+    struct pr_query *q = ask(s, "SELECT " STAT("at") ", " STAT("type") ", " STAT("text") ", " STAT(
+                                    "data") " FROM json_each(?1, '$.events') ORDER BY 1");
     for (int i = 0; step(q); i++) {
         const char *text = pr_query_get_text(q, 2), *data = pr_query_get_text(q, 3);
         if (i == EVENTS_SHOWN) {
@@ -380,10 +424,11 @@ static void events(struct show *s)
 
 static void accounting(struct show *s)
 {
-    static const char *const names[][2] = {{"cpu", "CPU"}, {"io", "I/O"}, {"memory_peak", "memory"}};
+    static const char *const names[][2] = {
+        {"cpu", "CPU"}, {"io", "I/O"}, {"memory_peak", "memory"}};
     struct pr_page *p = &s->page;
-    struct pr_query *q = ask(s, "SELECT key, " STAT("source") ", " STAT("complete") ", "
-                                STAT("note") " FROM json_each(?1, '$.accounting')");
+    struct pr_query *q = ask(s, "SELECT key, " STAT("source") ", " STAT("complete") ", " STAT(
+                                    "note") " FROM json_each(?1, '$.accounting')");
     for (int i = 0; step(q); i++) {
         const char *key = pr_query_get_text(q, 0), *source = pr_query_get_text(q, 1),
                    *note = pr_query_get_text(q, 3);

@@ -12,9 +12,9 @@
 #include "store/replay.h"
 #include "util/clock.h"
 
-#define PENDING    64   /* requests that wait for the sample taken for them */
-#define SAME_NS    1000 /* what ended together ended at one moment, as doubles have it */
-#define NO_SAMPLE  "no sample of the record has it"
+#define PENDING   64   /* requests that wait for the sample taken for them */
+#define SAME_NS   1000 /* what ended together ended at one moment, as doubles have it */
+#define NO_SAMPLE "no sample of the record has it"
 
 struct pending {
     struct pr_replayed_phase phase;
@@ -52,8 +52,8 @@ static void begin_phase(struct rebuild *b, const struct pr_replayed_phase *phase
 static void end_phase(struct rebuild *b, const struct pr_replayed_phase *phase, bool exact)
 {
     if (pr_phases_is_owned(&b->s.phases, (int)phase->id))
-        pr_phases_end_owner(&b->s.phases, (int)phase->id,
-                            pr_seconds(phase->start) + phase->seconds, exact, false);
+        pr_phases_end_owner(&b->s.phases, (int)phase->id, pr_seconds(phase->start) + phase->seconds,
+                            exact, false);
 }
 
 /* The sample for it comes next. */
@@ -118,8 +118,7 @@ static struct pr_gpu_card *card_of(struct pr_gpu_account *a, const struct pr_dev
     snprintf(c->model, sizeof c->model, "%s", d->model ? d->model : "");
     snprintf(c->uuid, sizeof c->uuid, "%s", d->uuid ? d->uuid : "");
     for (int slot = 0; slot < DEVICE_VALUES; slot++) {
-        a->stat[a->count][slot] =
-            (struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN};
+        a->stat[a->count][slot] = (struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN};
         c->reason[slot] = NO_SAMPLE;
     }
     a->count++;
@@ -237,10 +236,8 @@ static int begin(struct rebuild *b)
     struct pr_session *s = &b->s;
     if (pr_config_init(&b->config) < 0)
         return -ENOMEM;
-    b->facts = (struct pr_facts){.host = r->host,
-                                 .rebuilt = true,
-                                 .exit_code = r->exit_code,
-                                 .exit_signal = r->exit_signal};
+    b->facts = (struct pr_facts){
+        .host = r->host, .rebuilt = true, .exit_code = r->exit_code, .exit_signal = r->exit_signal};
     take_texts(b);
     b->ended = INT64_MIN / 2;
     b->config.interval = r->interval;

@@ -3,7 +3,8 @@
 
 #include "util/buf.h"
 
-/* All take the summary. Beyond those that a summary has one by one, a phase only gets its length. */
+/* All take the summary. Beyond those that a summary has one by one, a phase only gets its length.
+ */
 static const char *const steps[] = {
     "DELETE FROM summary WHERE ?1 IS NOT NULL",
     "INSERT INTO summary(json, recovered) VALUES(?1, 1)",

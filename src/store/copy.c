@@ -25,8 +25,8 @@ bool pr_copy_may_help(const char *path, int code)
 {
     char log[4096];
     struct stat st;
-    bool refused = code == -ENOENT || code == -EACCES || code == -EROFS || code == -EPERM ||
-                   code == -EIO;
+    bool refused =
+        code == -ENOENT || code == -EACCES || code == -EROFS || code == -EPERM || code == -EIO;
     return refused && log_of(path, log, sizeof log) && stat(log, &st) == 0 && st.st_size > 0;
 }
 

@@ -9,11 +9,11 @@
 
 struct pr_cursor {
     struct pr_query *query;
-    int64_t sample; /* of the row that it is on */
-    bool on;        /* there is a row */
-    int code;       /* -errno, 0 while all is well */
-    int head;       /* columns before the metrics */
-    int all, count; /* columns: there are, and are looked at */
+    int64_t sample;           /* of the row that it is on */
+    bool on;                  /* there is a row */
+    int code;                 /* -errno, 0 while all is well */
+    int head;                 /* columns before the metrics */
+    int all, count;           /* columns: there are, and are looked at */
     int slot[CURSOR_COLUMNS]; /* where a column's value goes, -1 for nowhere */
 };
 

@@ -127,9 +127,9 @@ static int find_last(const struct pr_store_names *names, char *ret_path, size_t 
         }
         pr_stored_close(r);
     }
-    return latest == INT64_MIN ? pr_error(err, ENOENT, "there are no runs in %s",
-                                          pr_text_tail(names->folder, 140))
-                               : 0;
+    return latest == INT64_MIN
+               ? pr_error(err, ENOENT, "there are no runs in %s", pr_text_tail(names->folder, 140))
+               : 0;
 }
 
 /* By its id, or the beginning of one. Names are sorted: those that begin alike are neighbours. */

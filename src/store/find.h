@@ -26,12 +26,12 @@ bool pr_store_path(const struct pr_store_names *names, size_t i, char *text, siz
 struct pr_run_row {
     char *path, *id, *name, *target, *host, *node, *parent;
     char *argv, *command, *labels; /* argv and labels are JSON, command words with blanks between */
-    char *trouble;       /* why the file cannot be read; then only path and bytes are known */
-    int64_t started;     /* wall time, ns */
-    double seconds;      /* how long, up to now */
-    double cpu, memory;  /* total, peak; NaN for unknown */
+    char *trouble;      /* why the file cannot be read; then only path and bytes are known */
+    int64_t started;    /* wall time, ns */
+    double seconds;     /* how long, up to now */
+    double cpu, memory; /* total, peak; NaN for unknown */
     double samples;
-    double bytes;        /* of the file and what SQLite keeps beside it */
+    double bytes; /* of the file and what SQLite keeps beside it */
     enum pr_run_state state;
     int exit_code, exit_signal; /* -1 for none */
     bool recovered;

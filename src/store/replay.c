@@ -22,7 +22,7 @@ struct replay {
     struct proctor_snapshot now;
     int64_t before; /* elapsed at the sample before; -1 for none */
     bool machine_read;
-    bool pss_seen;  /* in a sample before */
+    bool pss_seen; /* in a sample before */
 };
 
 enum { JOB_ELAPSED = 1, JOB_INTERVAL };

@@ -11,8 +11,8 @@
 struct pr_replayed_phase {
     int64_t id;
     const char *name;
-    int64_t start;    /* elapsed, ns */
-    double seconds;   /* NaN where it has not ended */
+    int64_t start;  /* elapsed, ns */
+    double seconds; /* NaN where it has not ended */
     int depth;
     const char *data; /* the members of its line, NULL for none */
 };

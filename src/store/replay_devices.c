@@ -11,8 +11,16 @@
 #include "store/replay_parts.h"
 #include "util/clock.h"
 
-enum { ENTITY_ID, ENTITY_KIND, ENTITY_NAME, ENTITY_FIRST, ENTITY_LAST, ENTITY_MODEL, ENTITY_UUID,
-       ENTITY_COUNTED };
+enum {
+    ENTITY_ID,
+    ENTITY_KIND,
+    ENTITY_NAME,
+    ENTITY_FIRST,
+    ENTITY_LAST,
+    ENTITY_MODEL,
+    ENTITY_UUID,
+    ENTITY_COUNTED
+};
 
 /* --- who there is ----------------------------------------------------------------------------- */
 
@@ -29,11 +37,10 @@ static void take_entity(struct pr_replayed_device *d, struct pr_query *q)
     const char *name = pr_query_get_text(q, ENTITY_NAME),
                *model = pr_query_get_text(q, ENTITY_MODEL),
                *uuid = pr_query_get_text(q, ENTITY_UUID);
-    *d = (struct pr_replayed_device){.entity = pr_query_get_int(q, ENTITY_ID),
-                                     .first = pr_query_get_int(q, ENTITY_FIRST),
-                                     .last = pr_query_is_null(q, ENTITY_LAST)
-                                                 ? INT64_MAX
-                                                 : pr_query_get_int(q, ENTITY_LAST)};
+    *d = (struct pr_replayed_device){
+        .entity = pr_query_get_int(q, ENTITY_ID),
+        .first = pr_query_get_int(q, ENTITY_FIRST),
+        .last = pr_query_is_null(q, ENTITY_LAST) ? INT64_MAX : pr_query_get_int(q, ENTITY_LAST)};
     d->out.kind = (enum pr_device_kind)kind_of(pr_query_get_text(q, ENTITY_KIND));
     d->out.counted = pr_query_get_int(q, ENTITY_COUNTED) != 0;
     snprintf(d->out.name, sizeof d->out.name, "%s", name ? name : "");

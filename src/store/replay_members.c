@@ -80,10 +80,9 @@ static void come(struct pr_replayed_members *m)
         m->code = -ENOMEM;
         return;
     }
-    *one = (struct pr_replayed_member){.entity = entity,
-                                       .last = pr_query_is_null(q, ENTITY_LAST)
-                                                   ? INT64_MAX
-                                                   : pr_query_get_int(q, ENTITY_LAST)};
+    *one = (struct pr_replayed_member){
+        .entity = entity,
+        .last = pr_query_is_null(q, ENTITY_LAST) ? INT64_MAX : pr_query_get_int(q, ENTITY_LAST)};
     one->out.pid = (pid_t)pr_query_get_int(q, ENTITY_PID);
     one->out.ppid = (pid_t)pr_query_get_int(q, ENTITY_PPID);
     one->out.started = pr_query_get_int(q, ENTITY_STARTED);

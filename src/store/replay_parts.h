@@ -97,6 +97,6 @@ void pr_replayed_roll_open(struct pr_replayed_roll *l, const struct pr_stored *r
 /* Those that had ended by then. Of those of whom nobody could say more, their last sample counts;
  * members may be NULL. */
 void pr_replayed_roll_step(struct pr_replayed_roll *l, int64_t until,
-                           const struct pr_replayed_members *members,
-                           const struct pr_replay_to *to, void *of);
+                           const struct pr_replayed_members *members, const struct pr_replay_to *to,
+                           void *of);
 void pr_replayed_roll_close(struct pr_replayed_roll *l);

@@ -90,8 +90,8 @@ static void take_last(struct pr_roll_entry *e, const struct pr_replayed_member *
 }
 
 void pr_replayed_roll_step(struct pr_replayed_roll *l, int64_t until,
-                           const struct pr_replayed_members *members,
-                           const struct pr_replay_to *to, void *of)
+                           const struct pr_replayed_members *members, const struct pr_replay_to *to,
+                           void *of)
 {
     for (; l->more && l->ended <= until; next(l)) {
         struct pr_roll_entry e = entry_of(l->query);

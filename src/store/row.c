@@ -29,14 +29,31 @@ enum {
 #define IDENTITY                                                                                   \
     "SELECT r.name, r.command, (SELECT group_concat(value, ' ') FROM json_each(r.command)),"       \
     " r.target, r.node, r.parent, r.labels, "
-#define OF_SUMMARY(path) "json_extract(s.json, '$." path "')"
+#define OF_SUMMARY(path)          "json_extract(s.json, '$." path "')"
 #define OF_METRIC(key, statistic) OF_SUMMARY("metrics.\"" key "\"." statistic)
 
-static const char by_summary[] =
-    IDENTITY OF_SUMMARY("run.duration") ", " OF_METRIC("cpu.time", "total") ", " OF_METRIC(
-        "mem.rss.peak", "peak") ", " OF_METRIC("mem.rss", "peak") ", "
-    OF_METRIC("mem.pss", "peak") ", " OF_SUMMARY("samples.taken") ", " OF_METRIC(
-        "mem.pss", "mark") " = 'known in few samples' FROM run r, summary s";
+static const char by_summary[] = IDENTITY
+    OF_SUMMARY("run.duration") ", " OF_METRIC("cpu.time", "total") ", " OF_METRIC("mem.rss.peak", "peak") ", " OF_METRIC(
+        "mem.rss",
+        "peak") ", " OF_METRIC("mem.pss",
+                               "peak") ", " OF_SUMMARY("samples.taken") ", " OF_METRIC("mem.pss",
+                                                                                       "mark") " = "
+                                                                                               "'kn"
+                                                                                               "own"
+                                                                                               " in"
+                                                                                               " fe"
+                                                                                               "w "
+                                                                                               "sam"
+                                                                                               "ple"
+                                                                                               "s' "
+                                                                                               "FRO"
+                                                                                               "M "
+                                                                                               "run"
+                                                                                               " r,"
+                                                                                               " su"
+                                                                                               "mma"
+                                                                                               "ry "
+                                                                                               "s";
 static const char by_samples[] =
     IDENTITY "(SELECT max(elapsed) FROM job_samples) / 1e9, (SELECT max(cpu_time_seconds) FROM"
              " job_samples), max(mem_rss_peak_bytes), max(mem_rss_bytes), max(mem_pss_bytes),"
@@ -128,8 +145,9 @@ void pr_run_row_read(struct pr_run_row *row, const char *path)
 
 void pr_run_row_done(struct pr_run_row *row)
 {
-    char *const texts[] = {row->path,   row->id,   row->name, row->argv,   row->command, row->target,
-                           row->host,   row->node, row->parent, row->labels, row->trouble};
+    char *const texts[] = {row->path,    row->id,     row->name,   row->argv,
+                           row->command, row->target, row->host,   row->node,
+                           row->parent,  row->labels, row->trouble};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
     *row = (struct pr_run_row){0};

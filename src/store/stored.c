@@ -317,9 +317,9 @@ int pr_stored_open(struct pr_stored **ret, const char *path, enum pr_stored_use 
         return code;
     }
     bool over = r->ended || r->summarized;
-    r->state = over                                         ? RUN_ENDED
+    r->state = over                                                 ? RUN_ENDED
                : held || (code == 0 && pr_stored_recorder_lives(r)) ? RUN_RUNNING
-                                                            : RUN_DIED;
+                                                                    : RUN_DIED;
     *ret = r;
     return 0;
 }

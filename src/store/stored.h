@@ -18,11 +18,11 @@ enum pr_run_state {
 struct pr_stored {
     struct pr_db *db;
     char *path;
-    char copy[64];           /* the folder of a private copy, "" for none */
-    char *about;             /* all that the run is, as JSON */
-    char id[256], host[256]; /* "" where that is not said */
-    int64_t started, ended;  /* wall time, ns; ended: 0 for not yet */
-    double interval;         /* seconds, as it was asked for */
+    char copy[64];              /* the folder of a private copy, "" for none */
+    char *about;                /* all that the run is, as JSON */
+    char id[256], host[256];    /* "" where that is not said */
+    int64_t started, ended;     /* wall time, ns; ended: 0 for not yet */
+    double interval;            /* seconds, as it was asked for */
     int exit_code, exit_signal; /* -1 for none */
     bool summarized, recovered; /* there is a summary; it was rebuilt */
     enum pr_run_state state;
@@ -50,7 +50,8 @@ int pr_stored_failure(const struct pr_stored *r, int code, struct proctor_error 
 /* Does its recorder live, as far as this machine can tell? For file systems without such locks. */
 bool pr_stored_recorder_lives(const struct pr_stored *r);
 
-/* --- JSON, which SQLite reads ------------------------------------------------------------------ */
+/* --- JSON, which SQLite reads ------------------------------------------------------------------
+ */
 
 /* The member at path ("$.limits.cpu") of a JSON text, into out, which is reset: texts as they are,
  * others as JSON. False where there is none. */
