@@ -72,9 +72,8 @@ static void on_mark(void *of, int64_t elapsed, const char *name, const char *dat
 
 static void on_end(void *of, const struct pr_replayed_phase *phase)
 {
-    int64_t end = phase->start + llround(phase->seconds * 1e9);
     if (phase->data)
-        add_object(of, (struct pr_note){NOTE_PHASE, end}, phase->data);
+        add_object(of, (struct pr_note){NOTE_PHASE, phase->end}, phase->data);
 }
 
 static void on_event(void *of, const struct pr_event *e)

@@ -12,7 +12,7 @@
 #include "util/json.h"
 #include "util/text.h"
 
-#define COMMAND_LEAST 16 /* columns: however narrow the terminal is */
+#define COMMAND_LEAST 10 /* columns: however narrow the terminal is */
 
 struct filter {
     const struct pr_config *config;
@@ -251,6 +251,8 @@ static void put_cells(struct pr_buf *out, const struct pr_run_row *row, const in
     for (int column = 0; column < COLUMNS; column++) {
         bool left = column == ID || column == STARTED || column == STATUS;
         const char *code = row && column == STATUS && color ? pr_runs_paint(row) : NULL;
+        if (!width[column])
+            continue;
         if (row)
             cell(&text, row, column);
         const char *shown = row ? pr_buf_text(&text) : heads[column];
@@ -262,20 +264,32 @@ static void put_cells(struct pr_buf *out, const struct pr_run_row *row, const in
     pr_buf_done(&text);
 }
 
+/* How much is left for the last column; where that is too little others give way, the least
+ * important first. */
+static size_t make_room(int *width, size_t columns)
+{
+    static const int order[] = {SIZE, MEMORY, CPU, LASTED};
+    size_t used = 0, hidden = 0;
+    if (!columns)
+        return SIZE_MAX;
+    for (int column = 0; column < COLUMNS; column++)
+        used += (size_t)width[column] + 2;
+    while (used + COMMAND_LEAST > columns && hidden < sizeof order / sizeof *order) {
+        used -= (size_t)width[order[hidden]] + 2;
+        width[order[hidden++]] = 0;
+    }
+    return columns > used + COMMAND_LEAST ? columns - used : COMMAND_LEAST;
+}
+
 static void print_table(const struct pr_run_row *rows, size_t count, bool color)
 {
     struct pr_buf out = {0};
     int width[COLUMNS];
-    size_t used = 0, columns = pr_runs_width();
     measure(rows, count, width);
-    for (int column = 0; column < COLUMNS; column++)
-        used += (size_t)width[column] + 2;
-    size_t room = !columns                         ? SIZE_MAX
-                  : columns > used + COMMAND_LEAST ? columns - used
-                                                   : COMMAND_LEAST;
+    size_t room = make_room(width, pr_runs_width());
     pr_buf_str(&out, color ? "\033[2m" : "");
     put_cells(&out, NULL, width, false);
-    pr_buf_printf(&out, "NAME OR COMMAND%s\n", color ? "\033[0m" : "");
+    pr_buf_printf(&out, "%s%s\n", room < 15 ? "NAME" : "NAME OR COMMAND", color ? "\033[0m" : "");
     for (size_t i = 0; i < count; i++) {
         put_cells(&out, &rows[i], width, color);
         what(&out, &rows[i], room);

@@ -232,15 +232,19 @@ static void identity(struct show *s)
 
 enum { STAT_TOTAL = 1, STAT_PEAK, STAT_MEAN, STAT_P50, STAT_P95, STAT_AT, STAT_MARK };
 
-static void metrics(struct show *s)
+static void metrics(struct show *s, bool machine)
 {
-    static const char *const heads[] = {"METRIC", "TOTAL", "PEAK", "AT", "MEAN", "P50", "P95", ""};
+    const char *const heads[] = {
+        machine ? "MACHINE" : "JOB", "TOTAL", "PEAK", "AT", "MEAN", "P50", "P95", ""};
     struct table t = {.heads = heads, .columns = CELLS, .left = 1};
     struct pr_buf cell = {0};
     struct pr_query *q = ask(
         s,
         "SELECT key, " STAT("total") ", " STAT("peak") ", " STAT("mean") ", " STAT("p50") ", " STAT(
-            "p95") ", " STAT("at") ", " STAT("mark") " FROM json_each(?1, '$.metrics')");
+            "p95") ", " STAT("at") ", " STAT("mark") " FROM json_each(?1, '$.metrics')"
+                                                     " WHERE (key LIKE 'system.%') = ?2");
+    if (q)
+        pr_query_int(q, 2, machine);
     while (step(q)) {
         const char *key = pr_query_get_text(q, 0), *mark = pr_query_get_text(q, STAT_MARK);
         enum pr_metric_id id = key ? pr_metric_find(key) : METRIC_NONE;
@@ -296,20 +300,27 @@ static void parts(struct show *s, const struct parts *of)
         pr_buf_printf(s->page.out, "  ... and more: --json has all\n");
 }
 
-#define USED                                                                                       \
-    STAT("metrics.\"cpu.time\".total")                                                             \
-    ", " STAT("metrics.\"cpu.usage\".mean") ", CASE WHEN " STAT(                                   \
-        "metrics.\"mem.pss\".mark") " IS 'known in few samples' OR " STAT("metrics.\"mem.pss\"."   \
-                                                                          "peak") " IS NULL "      \
-                                                                                  "THEN " STAT("m" \
-                                                                                               "e" \
-                                                                                               "t" \
-                                                                                               "r" \
-                                                                                               "i" \
-                                                                                               "c" \
-                                                                                               "s" \
-                                                                                               "." \
-                                                                                               "\"mem.rss\".peak") " ELSE " STAT("metrics.\"mem.pss\".peak") " END, "
+#define USED                                                                                            \
+    STAT("metrics.\"cpu.time\".total")                                                                  \
+    ", " STAT("metrics.\"cpu.usage\".mean") ", CASE WHEN " STAT(                                        \
+        "metrics.\"mem.pss\".mark") " IS 'known in few samples' OR " STAT("metrics.\"mem.pss\"."        \
+                                                                          "peak") " IS NULL "           \
+                                                                                  "THEN " STAT(         \
+                                                                                      "m"               \
+                                                                                      "e"               \
+                                                                                      "t"               \
+                                                                                      "r"               \
+                                                                                      "i"               \
+                                                                                      "c"               \
+                                                                                      "s"               \
+                                                                                      "."               \
+                                                                                      "\"mem."          \
+                                                                                      "rss\"."          \
+                                                                                      "peak") " E"      \
+                                                                                              "LS"      \
+                                                                                              "E"       \
+                                                                                              " " STAT( \
+                                                                                                  "metrics.\"mem.pss\".peak") " END, "
 
 static void phases_and_names(struct show *s)
 {
@@ -338,16 +349,18 @@ static void devices(struct show *s)
     static const enum pr_unit units[] = {UNIT_RATIO, UNIT_BYTES, UNIT_WATTS, UNIT_JOULES};
     struct table t = {.heads = heads, .columns = 6, .left = 2};
     struct pr_buf cell = {0};
-    struct
-        pr_query
-            *q = ask(s,
-                     "SELECT " STAT("name") ", " STAT("model") ", " STAT("metrics.\"gpu.util\"."
-                                                                         "mean") ", " STAT("metrics"
-                                                                                           ".\"gpu."
-                                                                                           "mem."
-                                                                                           "used\"."
-                                                                                           "peak") ", " STAT(
-                         "metrics.\"gpu.power\".mean") ", " STAT("metrics.\"gpu.energy\".total") " "
+    struct pr_query *q = ask(
+        s,
+        "SELECT " STAT("name") ", " STAT("model") ", " STAT(
+            "metrics.\"gpu.util\"."
+            "mean") ", " STAT("metrics"
+                              ".\"gpu."
+                              "mem."
+                              "used\"."
+                              "peak") ", " STAT("metrics.\"gpu.power\".mean") ", " STAT("metrics."
+                                                                                        "\"gpu."
+                                                                                        "energy\"."
+                                                                                        "total") " "
                                                                                                  "F"
                                                                                                  "R"
                                                                                                  "O"
@@ -456,7 +469,8 @@ void pr_show_text(struct pr_buf *out, const struct pr_stored *r, const char *jso
 {
     struct show s = {.page = {.out = out, .look = *look}, .stored = r, .json = json};
     identity(&s);
-    metrics(&s);
+    metrics(&s, true);
+    metrics(&s, false);
     phases_and_names(&s);
     devices(&s);
     events(&s);

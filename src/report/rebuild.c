@@ -37,11 +37,6 @@ struct rebuild {
 
 /* --- phases ----------------------------------------------------------------------------------- */
 
-static int64_t end_of(const struct pr_replayed_phase *phase)
-{
-    return phase->start + llround(phase->seconds * 1e9);
-}
-
 static void begin_phase(struct rebuild *b, const struct pr_replayed_phase *phase, bool exact)
 {
     pr_phases_begin(&b->s.phases, phase->name, pr_seconds(phase->start), (int)phase->id, exact,
@@ -91,7 +86,7 @@ static void on_begin(void *of, const struct pr_replayed_phase *phase)
 static void on_end(void *of, const struct pr_replayed_phase *phase)
 {
     struct rebuild *b = of;
-    int64_t at = end_of(phase);
+    int64_t at = phase->end;
     if (phase->data && strstr(phase->data, "\"left_open\":true"))
         return; /* it ends with the run */
     if (llabs(at - b->ended) > SAME_NS)
@@ -239,7 +234,7 @@ static int begin(struct rebuild *b)
     b->facts = (struct pr_facts){
         .host = r->host, .rebuilt = true, .exit_code = r->exit_code, .exit_signal = r->exit_signal};
     take_texts(b);
-    b->ended = INT64_MIN / 2;
+    b->ended = INT64_MIN / 4;
     b->config.interval = r->interval;
     b->config.machine = b->facts.way >= WAY_SYSTEM;
     s->config = &b->config;
@@ -267,7 +262,7 @@ static void finish(struct rebuild *b)
     double started = pr_stats_total(&s->stats, METRIC_PROCS_STARTED);
     catch_up(b);
     pr_phases_finish(&s->phases, s->stats.seconds);
-    s->set.started = started > 0 ? (uint64_t)started : 0;
+    s->set.started = started > 0 ? (uint64_t)fmin(started, 1e15) : 0;
     s->oom_kills = pr_value_known(pr_stats_total(&s->stats, METRIC_OOM_KILLS));
     s->high[METRIC_MEM_RSS_PEAK] = pr_stats_peak(&s->stats, METRIC_MEM_RSS_PEAK);
 }

@@ -61,9 +61,9 @@ static int take_row(struct replay *p, int64_t *ret_sample)
 {
     struct proctor_snapshot *s = &p->now;
     *ret_sample = p->job.sample;
-    s->elapsed = pr_query_get_int(p->job.query, JOB_ELAPSED);
+    s->elapsed = pr_stored_time(p->job.query, JOB_ELAPSED);
     s->time = p->stored->started + s->elapsed;
-    s->interval = s->machine_interval = pr_query_get_int(p->job.query, JOB_INTERVAL);
+    s->interval = s->machine_interval = pr_stored_time(p->job.query, JOB_INTERVAL);
     s->first = p->before < 0;
     pr_values_none(s->value, METRIC_COUNT);
     pr_cursor_values(&p->job, s->value);
@@ -72,7 +72,7 @@ static int take_row(struct replay *p, int64_t *ret_sample)
         pr_cursor_next(&p->machine);
     p->machine_read = p->machine.on && p->machine.sample == *ret_sample;
     if (p->machine_read) {
-        s->machine_interval = pr_query_get_int(p->machine.query, 1);
+        s->machine_interval = pr_stored_time(p->machine.query, 1);
         pr_cursor_values(&p->machine, s->value);
     }
     pr_cursor_next(&p->job);

@@ -12,6 +12,7 @@ struct pr_replayed_phase {
     int64_t id;
     const char *name;
     int64_t start;  /* elapsed, ns */
+    int64_t end;    /* the same, where it has ended */
     double seconds; /* NaN where it has not ended */
     int depth;
     const char *data; /* the members of its line, NULL for none */

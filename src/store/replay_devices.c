@@ -117,7 +117,7 @@ static void read_ahead(struct pr_replayed_devices *d)
     if (core) {
         struct pr_core_row *row = &core->ahead[core->ahead_count++];
         row->sample = c->sample;
-        row->elapsed = pr_query_get_int(c->query, pr_cursor_more(c));
+        row->elapsed = pr_stored_time(c->query, pr_cursor_more(c));
         pr_values_none(row->value, DEVICE_VALUES);
         pr_cursor_values(c, row->value);
     }

@@ -85,7 +85,7 @@ static void come(struct pr_replayed_members *m)
         .last = pr_query_is_null(q, ENTITY_LAST) ? INT64_MAX : pr_query_get_int(q, ENTITY_LAST)};
     one->out.pid = (pid_t)pr_query_get_int(q, ENTITY_PID);
     one->out.ppid = (pid_t)pr_query_get_int(q, ENTITY_PPID);
-    one->out.started = pr_query_get_int(q, ENTITY_STARTED);
+    one->out.started = pr_stored_time(q, ENTITY_STARTED);
     snprintf(one->out.comm, sizeof one->out.comm, "%s", name ? name : "");
     pr_values_none(one->value, PROC_METRICS);
     pr_values_none(one->previous, PROC_METRICS);

@@ -22,7 +22,7 @@ static const char *const streams[STREAMS] = {
 static void next(struct pr_replayed_notes *n, int i)
 {
     int code = n->code < 0 ? n->code : pr_query_step(n->query[i]);
-    n->at[i] = code == 1 ? pr_query_get_int(n->query[i], 0) : INT64_MAX;
+    n->at[i] = code == 1 ? pr_stored_time(n->query[i], 0) : INT64_MAX;
     if (code < 0)
         n->code = code;
 }
@@ -51,7 +51,7 @@ static void tell_event(struct pr_query *q, const struct pr_replay_to *to, void *
 {
     const char *type = pr_query_get_text(q, 1), *name = pr_query_get_text(q, 2),
                *text = pr_query_get_text(q, 4), *data = pr_query_get_text(q, 5);
-    int64_t elapsed = pr_query_get_int(q, 0);
+    int64_t elapsed = pr_stored_time(q, 0);
     if (type && strcmp(type, "mark") == 0) {
         if (to->mark)
             to->mark(of, elapsed, name ? name : "", data);
@@ -71,7 +71,8 @@ static void tell_phase(struct pr_query *q, void (*tell)(void *, const struct pr_
     const char *name = pr_query_get_text(q, 2);
     struct pr_replayed_phase phase = {.id = pr_query_get_int(q, 1),
                                       .name = name ? name : "",
-                                      .start = pr_query_get_int(q, 3),
+                                      .start = pr_stored_time(q, 3),
+                                      .end = pr_stored_time(q, 0),
                                       .seconds = pr_query_get_number(q, 4),
                                       .depth = (int)pr_query_get_int(q, 5),
                                       .data = pr_query_get_text(q, 6)};

@@ -28,7 +28,7 @@ static void next(struct pr_replayed_roll *l)
     l->more = code == 1;
     if (l->more)
         l->ended = pr_query_is_null(l->query, ROLL_ENDED) ? INT64_MAX
-                                                          : pr_query_get_int(l->query, ROLL_ENDED);
+                                                          : pr_stored_time(l->query, ROLL_ENDED);
     if (code < 0)
         l->code = code;
 }
@@ -66,8 +66,8 @@ static struct pr_roll_entry entry_of(struct pr_query *q)
     const char *name = pr_query_get_text(q, ROLL_NAME);
     struct pr_roll_entry e = {.pid = (pid_t)pr_query_get_int(q, ROLL_PID),
                               .ppid = (pid_t)pr_query_get_int(q, ROLL_PPID),
-                              .started = pr_query_get_int(q, ROLL_STARTED),
-                              .ended = pr_query_get_int(q, ROLL_ENDED),
+                              .started = pr_stored_time(q, ROLL_STARTED),
+                              .ended = pr_stored_time(q, ROLL_ENDED),
                               .cpu = pr_query_get_number(q, ROLL_CPU),
                               .peak = pr_query_get_number(q, ROLL_PEAK),
                               .status = status_of(q),

@@ -54,7 +54,7 @@ static void put_extra(struct pr_runlog *log, struct pr_json *j, const char *data
 static void on_end(void *of, const struct pr_replayed_phase *phase)
 {
     struct pr_runlog *log = of;
-    struct pr_json j = line_begin(log, phase->start + llround(phase->seconds * 1e9), "phase");
+    struct pr_json j = line_begin(log, phase->end, "phase");
     text(&j, "name", phase->name);
     pr_json_key(&j, "seconds");
     pr_json_number(&j, round(phase->seconds * 1e3) / 1e3);

@@ -17,7 +17,8 @@
 #include "util/fs.h"
 #include "util/text.h"
 
-#define PATIENCE 5000 /* milliseconds: a commit of the recorder takes less */
+#define TIME_MOST INT64_C(4000000000000000000) /* in the year 2096 */
+#define PATIENCE  5000 /* milliseconds: a commit of the recorder takes less */
 
 /* --- what went wrong -------------------------------------------------------------------------- */
 
@@ -108,6 +109,12 @@ int pr_stored_summary(const struct pr_stored *r, struct pr_buf *out, struct proc
     return result;
 }
 
+int64_t pr_stored_time(struct pr_query *q, int column)
+{
+    int64_t v = pr_query_get_int(q, column);
+    return v > TIME_MOST ? TIME_MOST : v < -TIME_MOST ? -TIME_MOST : v;
+}
+
 /* --- what the run is -------------------------------------------------------------------------- */
 
 /* A copy of a text of the row that the query is on; NULL for none. */
@@ -135,9 +142,9 @@ static int read_run(struct pr_stored *r, struct proctor_error *err)
         const char *id = pr_query_get_text(q, 0), *host = pr_query_get_text(q, 1);
         snprintf(r->id, sizeof r->id, "%s", id ? id : "");
         snprintf(r->host, sizeof r->host, "%s", host ? host : "");
-        r->started = pr_query_get_int(q, 2);
-        r->interval = pr_seconds(pr_query_get_int(q, 3));
-        r->ended = pr_query_get_int(q, 4);
+        r->started = pr_stored_time(q, 2);
+        r->interval = pr_seconds(pr_stored_time(q, 3));
+        r->ended = pr_stored_time(q, 4);
         r->exit_code = optional(q, 5);
         r->exit_signal = optional(q, 6);
         r->about = kept(q, 7);

@@ -50,6 +50,10 @@ int pr_stored_failure(const struct pr_stored *r, int code, struct proctor_error 
 /* Does its recorder live, as far as this machine can tell? For file systems without such locks. */
 bool pr_stored_recorder_lives(const struct pr_stored *r);
 
+/* A time of the row that a query is on, ns: of a file that says anything, so that sums of two have
+ * room. 0 for NULL. */
+int64_t pr_stored_time(struct pr_query *q, int column);
+
 /* --- JSON, which SQLite reads ------------------------------------------------------------------
  */
 

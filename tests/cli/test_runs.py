@@ -229,8 +229,7 @@ def test_ls_fits_the_terminal(proctor):
         text = on_terminal(proctor, "ls", columns=columns, NO_COLOR="1")
         head, *lines = text.splitlines()
         assert head.startswith("ID ") and len(lines) == 2 and "\x1b" not in text
-        if columns >= 120:
-            assert max(len(line) for line in text.splitlines()) <= columns
+        assert max(len(line) for line in text.splitlines()) <= columns
         assert lines[1].endswith("...") and "exit 3" in lines[1] and "\\x1b" in lines[0]
     assert "\x1b[31mexit 3" in on_terminal(proctor, "ls")
     assert "\x1b" not in on_terminal(proctor, "ls", "--color", "never")

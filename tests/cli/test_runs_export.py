@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from proctor_cli import finish, query, read_csv, wait_until
+from proctor_cli import SANITIZED, finish, query, read_csv, wait_until
 
 # A job with phases that nest, that come faster than samples can be taken, and one that is left open; with
 # processes that come and go, and a program that becomes another.
@@ -202,7 +202,8 @@ def test_the_summary_from_samples_is_that_of_the_live_run(proctor, recorded):
     assert again["rebuilt"] is True and "rebuilt" not in live
     same_figures(live["metrics"], again["metrics"])
     assert len(live["phases"]) == len(again["phases"]) == 46
-    assert not all(p["exact"] for p in live["phases"]), "some came too fast for a sample of their own"
+    if not SANITIZED:  # which is not that fast
+        assert not all(p["exact"] for p in live["phases"]), "some came too fast for a sample of their own"
     for one, other in zip(live["phases"], again["phases"]):
         for key in ("name", "start", "depth", "instances", "exact", "left_open"):
             assert one[key] == other[key], (one["name"], key)
@@ -289,4 +290,4 @@ def test_memory_does_not_grow_with_samples(proctor):
                        file, "--format", "jsonl", "--processes", "-o", "/dev/null")
         assert done.returncode == 0, done.stderr
         return proctor.summary()["metrics"]["mem.rss.peak"]["peak"]
-    assert peak(long) < peak(path) + (4 << 20)
+    assert peak(long) < peak(path) + ((64 if SANITIZED else 4) << 20), "a sanitizer keeps what was freed for a while"
