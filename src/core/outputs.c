@@ -11,8 +11,6 @@
 #include "core/run_file.h"
 #include "core/session.h"
 
-#define RECORD_FDS 4 /* ours, and SQLite's: the file, its log, and the index of that */
-
 static const struct {
     size_t list; /* offset in struct pr_config */
     pr_sink_open *open;
@@ -74,13 +72,14 @@ static int open_record(struct pr_session *s, struct pr_sink_setting setting, str
     if (setting.fd < 0)
         return setting.fd;
     setting.path = path;
+    setting.held = &s->record_fds;
     setting.asked_for = s->config->output != NULL;
     s->file = strdup(path);
     int r = s->file ? pr_record_open(&setting, &o->sinks[o->count], err)
                     : pr_error(err, ENOMEM, "out of memory");
     if (r == 0) {
         o->count++;
-        s->own_fds += RECORD_FDS;
+        s->record_fds = 1;
         return 0;
     }
     close(setting.fd);

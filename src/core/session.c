@@ -20,6 +20,7 @@
 #define STRETCH_AFTER 4 /* samples, between two looks at the budget */
 #define STRETCH_MOST  (60 * NS_PER_S)
 #define HELPER_AGAIN  (5 * NS_PER_S)
+#define RECORD_FDS    4   /* of a run file, at the most */
 #define HELPER_WAIT   500 /* milliseconds: nobody likes to wait for a summary */
 
 /* --- setting up ------------------------------------------------------------------------------- */
@@ -125,7 +126,8 @@ static void share_descriptors(struct pr_session *s)
 {
     s->own_fds += 3 + s->target->files + s->energy.zones; /* root, proc, timer */
     s->own_fds += s->net ? pr_net_descriptors(s->net) : 0;
-    int left = s->host.hold_limit - s->own_fds - 2; /* one wakes the thread, one is open just now */
+    int record = s->record_fds ? RECORD_FDS : 0;
+    int left = s->host.hold_limit - s->own_fds - record - 2; /* to wake the thread; open just now */
     if (s->inside)
         s->host.hold_limit = left > 0 ? left : 0;
 }

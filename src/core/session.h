@@ -54,7 +54,8 @@ struct pr_session {
     bool reaping, reaped_lately;     /* the command waits for children; has since the last tick */
     double strange_io[PROC_METRICS]; /* absorbed from children that are not of the job */
     bool inside; /* the library: our threads and descriptors are in a process of the job */
-    int own_threads, own_fds;                 /* of ours, to be taken out where inside */
+    int own_threads, own_fds; /* of ours, to be taken out where inside */
+    _Atomic int record_fds;   /* the same, of the run file: SQLite opens its own in its time */
     int64_t own_cpu, own_cpu_began, self_cpu; /* ns: spent in ticks; all, known at the end */
 
     struct proctor_snapshot now; /* being made */
@@ -73,7 +74,7 @@ struct pr_session {
     bool children_ignored; /* by a member: those that end between samples leave no account */
     struct pr_left *left;  /* who is still running at the end */
     size_t left_count;
-    char *text;
+    char *text;                          /* SESSION_TEXT bytes */
     const char *run_id;                  /* the one that was asked for, else own_id */
     char own_id[64], parent[128], *file; /* the run that we are part of; ours, NULL for none */
 };
@@ -97,8 +98,7 @@ void pr_session_tick(struct pr_session *s);
 void pr_session_due(struct pr_session *s);
 /* The watched process, or with --wait-tree everybody, is gone. */
 bool pr_session_over(const struct pr_session *s);
-/* Takes the last sample and closes the outputs. Where the job has ended, counters are final in it
- * and gauges absent. */
+/* Takes the last sample, final where the job has ended, and closes the outputs. */
 void pr_session_end(struct pr_session *s);
 void pr_session_done(struct pr_session *s);
 /* Frees memory and nothing else: for a handle that a fork has copied. */

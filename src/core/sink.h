@@ -34,8 +34,9 @@ struct pr_sink_setting {
     const struct pr_roll *roll; /* those below snapshot->enrolled, and all at the summary */
     const char *run;            /* what the run is: members of a JSON object; NULL for nothing */
     struct pr_notes *notes;
-    int fd;         /* of the run file, which is the sink's where opening succeeds */
-    bool asked_for; /* by --output: what is in the way is an error at once */
+    int fd;            /* of the run file, which is the sink's where opening succeeds */
+    bool asked_for;    /* by --output: what is in the way is an error at once */
+    _Atomic int *held; /* descriptors that the run file has; kept up to date */
 };
 
 /* Opens the file, or - for standard output. */

@@ -355,7 +355,7 @@ static void take_ourselves_out(struct pr_session *s)
     double seconds = pr_seconds(cpu);
     take_off(&e->value[METRIC_THREADS], s->own_threads);
     take_off(&e->value[METRIC_FDS],
-             s->own_fds + s->host.holding + pr_gpu_descriptors(s->machine.gpu));
+             s->own_fds + s->record_fds + s->host.holding + pr_gpu_descriptors(s->machine.gpu));
     take_off(&e->value[METRIC_CPU_TIME], seconds);
     take_off(&e->value[METRIC_CPU_SYSTEM], seconds); /* nearly all that we do is in the kernel */
 }

@@ -190,6 +190,7 @@ int pr_record_open(const struct pr_sink_setting *setting, struct pr_sink **ret_s
                          .path = path,
                          .run = run,
                          .fd = setting->fd,
+                         .held = setting->held,
                          .select = setting->select,
                          .events = setting->events,
                          .roll = setting->roll,

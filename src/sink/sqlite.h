@@ -44,6 +44,7 @@ struct record {
     const struct pr_roll *roll;
     struct pr_notes *notes;
     struct pr_db *db;
+    _Atomic int *held; /* our descriptors and SQLite's */
     struct pr_query *query[QUERY_COUNT], *insert[RUN_TABLES];
     struct record_series series[RUN_TABLES];
     struct record_cursors done, now; /* committed, and in this transaction */

@@ -119,7 +119,8 @@ static int add_run(struct record *r)
 {
     static const char insert[] =
         "INSERT INTO run(about,started,id,parent,name,node,host,command,target,labels,interval,"
-        "recorder,version) SELECT a,?2,json_extract(a,'$.id'),json_extract(a,'$.parent'),"
+        "recorder,version) SELECT "
+        "a,?2,ifnull(json_extract(a,'$.id'),''),json_extract(a,'$.parent'),"
         "json_extract(a,'$.name'),json_extract(a,'$.node'),json_extract(a,'$.host'),"
         "json_extract(a,'$.command'),json_extract(a,'$.target'),json_extract(a,'$.labels'),"
         "CAST(round(json_extract(a,'$.interval')*1e9) AS INTEGER),"
@@ -230,6 +231,8 @@ int pr_record_ready(struct record *r)
         r->network |= code == 0;
     }
     r->ready = code == 0;
+    if (r->ready && r->held) /* the file twice; and the log with its index, or the journal */
+        *r->held = r->wal ? 4 : 3;
     r->synced = pr_clock_boot();
     return code;
 }

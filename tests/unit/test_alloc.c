@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After warm-up a tick allocates nothing, in no thread. A real session on real processes, with CSV
- * and a row per process; every allocation of the library is counted. */
+/* After warm-up a tick allocates nothing, in no thread. A real session on real processes, with CSV,
+ * a row per process and a run file; every allocation of the library is counted. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -95,6 +95,8 @@ static int setup(void **state)
     snprintf(path, sizeof path, "%s/run.csv", r.dir);
     option(&r, OPTION_ROOT, "/");
     option(&r, OPTION_CSV, path);
+    snprintf(path, sizeof path, "%s/run.proctor", r.dir);
+    option(&r, OPTION_OUTPUT, path);
     r.config.processes = true;
     for (int i = 0; i < FAMILY; i++)
         family[i] = start_one(i);

@@ -5,6 +5,7 @@
 
 #include "tree.h"
 #include "proctor/proctor.h"
+#include "util/db.h"
 
 static struct proctor_error err;
 static struct proctor_monitor *m;
@@ -117,6 +118,63 @@ static void test_in_a_forked_child_the_handle_is_dead(void **state)
     assert_int_equal(proctor_monitor_stop(m, &err), 0);
 }
 
+static int64_t count(struct pr_db *db, const char *sql)
+{
+    struct pr_query *q = NULL;
+    assert_int_equal(pr_query_new(&q, db, sql), 0);
+    assert_int_equal(pr_query_step(q), 1);
+    int64_t v = pr_query_get_int(q, 0);
+    pr_query_free(q);
+    return v;
+}
+
+/* The child frees a handle that SQLite is at work behind, and ends as any program does. */
+static void test_a_run_file_outlives_a_forked_child(void **state)
+{
+    (void)state;
+    char dir[TREE_PATH], path[TREE_PATH + 32], why[200];
+    int status;
+    struct pr_db *db = NULL;
+    tree_new(dir);
+    snprintf(path, sizeof path, "%s/run.proctor", dir);
+    assert_int_equal(proctor_monitor_set(m, "output", path, &err), 0);
+    assert_int_equal(proctor_monitor_set(m, "interval", "2ms", &err), 0);
+    assert_int_equal(proctor_monitor_watch_pid(m, getpid(), 0, &err), 0);
+    assert_int_equal(proctor_monitor_start(m, &err), 0);
+    for (int i = 0; i < 10; i++) {
+        usleep(5000);
+        pid_t child = fork();
+        if (child == 0) {
+            proctor_monitor_free(m);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(proctor_monitor_stop(m, &err), 0);
+    assert_int_equal(pr_db_open(&db, path, DB_READ, why, sizeof why), 0);
+    assert_int_equal(count(db, "SELECT count(*) FROM pragma_integrity_check"), 1);
+    assert_int_equal(count(db, "SELECT count(*) FROM summary"), 1);
+    assert_int_equal(count(db, "SELECT max(sample)-count(*) FROM job_samples"), 0);
+    pr_db_close(db);
+    tree_done(dir);
+}
+
+static void test_nothing_is_recorded_unasked(void **state)
+{
+    (void)state;
+    char dir[TREE_PATH], path[TREE_PATH + 32];
+    tree_new(dir);
+    snprintf(path, sizeof path, "%s/runs", dir);
+    setenv("PROCTOR_HOME", dir, 1);
+    assert_int_equal(proctor_monitor_watch_pid(m, getpid(), 0, &err), 0);
+    assert_int_equal(proctor_monitor_start(m, &err), 0);
+    assert_int_equal(proctor_monitor_stop(m, &err), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    unsetenv("PROCTOR_HOME");
+    tree_done(dir);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -129,6 +187,8 @@ int main(void)
         TEST(test_the_process_ended_before_the_start),
         TEST(test_a_refused_label_is_forgotten),
         TEST(test_in_a_forked_child_the_handle_is_dead),
+        TEST(test_a_run_file_outlives_a_forked_child),
+        TEST(test_nothing_is_recorded_unasked),
     };
     return cmocka_run_group_tests_name("monitor", tests, NULL, NULL);
 }
