@@ -58,11 +58,13 @@ def test_make_builds_demo_runs_and_install_installs(clone, clean_env, tmp_path):
     assert phase["type"] == "phase" and phase["name"] == "work" and phase["seconds"] > 0.4
     assert sum(bool(re.match(r"[0-9.]+ s: own_sink has \d{7} bytes$", line)) for line in samples) >= 4
     assert json.loads(summary)["phases"][0]["name"] == "work"
+    subprocess.run([top / "bin/proctor", "run", "-q", "-i", "20ms", "sleep", "0.1"], env=env, check=True)
+    assert " samples, " in example("read_run")
 
 
 def test_examples_are_short(clone):
     names = [path.stem for path in (clone / "examples").glob("*.c") if path.stem != "demo_job"]
-    assert sorted(names) == ["collect", "own_sink", "phases", "watch"], "test_make_builds... runs each"
+    assert sorted(names) == ["collect", "own_sink", "phases", "read_run", "watch"], "test_make_builds... runs each"
     for name in names:
         assert len((clone / f"examples/{name}.c").read_text().splitlines()) <= 40
 
