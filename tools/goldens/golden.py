@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What comes out: the golden files, and beside them what was corrected in them and where they come from."""
+import csv
+import io
+import json
+
+from . import rows as known
+
+
+class Golden:
+    def __init__(self, dialect, source):
+        self.dialect, self.source = dialect, source
+        self.files, self.corrections = {}, []
+
+    def add(self, table, data):
+        self.files[f"{self.dialect}.{table}"] = data.encode() if isinstance(data, str) else data
+
+    def correct(self, table, row, column, before, after, why):
+        """before and after: the cell in the original's own spelling; None where there is no such cell."""
+        if before != after:
+            self.corrections.append({"file": f"{self.dialect}.{table}", "row": row, "column": column,
+                                     "original": before, "golden": after, "why": why})
+
+
+class Table:
+    """A CSV of an original, to be corrected in single cells. The text is cut and put together again as it was: only
+    what is corrected changes."""
+
+    def __init__(self, golden, name, data, terminator, quoting):
+        self.golden, self.name, self.terminator = golden, name, terminator
+        self.lines = [self._cells(line) for line in data.decode().split(terminator)[:-1]]
+        self.header = [cell.strip('"') for cell in self.lines[0]]
+        self.quoting = quoting
+        if self.bytes() != data:
+            raise AssertionError(f"{name}: what was cut does not fit together again")
+
+    @staticmethod
+    def _cells(line):
+        cells, inside = [""], False
+        for char in line:
+            inside ^= char == '"'
+            if char == "," and not inside:
+                cells.append("")
+            else:
+                cells[-1] += char
+        return cells
+
+    def spell(self, value):
+        """A value as the writer of this table would write it."""
+        out = io.StringIO()
+        csv.writer(out, quoting=self.quoting, lineterminator="").writerow([value, 0])
+        return out.getvalue()[:-len(",0")]
+
+    def set(self, row, column, value, why):
+        """row counts from 0, without the header."""
+        cells, at = self.lines[1 + row], self.header.index(column)
+        after = self.spell(value)
+        self.golden.correct(self.name, row, column, cells[at], after, why)
+        cells[at] = after
+
+    def bytes(self):
+        return "".join(",".join(cells) + self.terminator for cells in self.lines).encode()
+
+    def done(self):
+        self.golden.add(self.name, self.bytes())
+        return self.bytes()
+
+
+def write(goldens):
+    for golden in goldens:
+        for name, data in golden.files.items():
+            (known.FOLDER / name).write_bytes(data)
+    corrections = [c for golden in goldens for c in golden.corrections]
+    sources = {name: golden.source for golden in goldens for name in golden.files}
+    for name, content in (("corrections", corrections), ("sources", sources)):
+        (known.FOLDER / f"{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
