@@ -53,13 +53,25 @@ class Machine:
         return self.now
 
     def monotonic(self):
-        return self.now - BOOT
+        """A little above each microsecond, for those who cut it there."""
+        return 100 + self.sample["elapsed"] + 2e-7
 
     def steps(self):
         """Each sample in turn, for originals that are called once for each."""
         for index in range(len(self.rows["samples"])):
             self.show(index)
             yield self.sample
+
+    def event(self):
+        """What an original waits on: it is set after the last sample, and waiting brings the next one."""
+        left = self.steps()
+        next(left)
+        over = []
+
+        def wait(_=None):
+            if next(left, None) is None:
+                over.append(True)
+        return types.SimpleNamespace(is_set=lambda: bool(over), wait=wait, clear=lambda: None, set=lambda: None)
 
     # --- who is there ------------------------------------------------------------------------------
 

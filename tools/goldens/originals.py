@@ -58,10 +58,14 @@ def unpacked(package):
     return folder
 
 
-def module(package, path):
-    """One file of a package as a module of its own, without what its package would import."""
+def module(package, path, inside=None):
+    """One file of a package as a module of its own, without what its package would import. inside: what relative
+    imports in it are relative to."""
     place = unpacked(package) / path
-    spec = importlib.util.spec_from_file_location(place.stem + "_original", place)
+    if inside:
+        stub(inside)
+    name = f"{inside}.{place.stem}" if inside else f"{place.stem}_original"
+    spec = importlib.util.spec_from_file_location(name, place)
     made = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = made
     spec.loader.exec_module(made)
