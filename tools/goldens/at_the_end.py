@@ -31,11 +31,11 @@ def gnu_time(rows, scratch):
                final["ctx.involuntary"]]
     known = {"PATH": os.environ["PATH"], "LC_ALL": "C", "LD_PRELOAD": str(library),
              "RUSAGE": " ".join(str(round(figure)) for figure in figures)}
-    for table, options, more in (("verbose", ["-v"], {}), ("format", [], {}), ("letters", [], {"TIME": FORMAT})):
+    for table, options, more in (("verbose", ["-v"], {}), ("format", [], {}), ("format.letters", [], {"TIME": FORMAT})):
         out = scratch / table
         subprocess.run([program, *options, "-o", out, *rows["run"]["command"]], env={**known, **more}, check=True,
                        stderr=subprocess.DEVNULL)
-        made.add(f"{table}.txt", out.read_bytes())
+        made.add(f"{table}.txt", out.read_bytes(), more)
     return made
 
 

@@ -12,8 +12,11 @@ class Golden:
         self.dialect, self.source = dialect, source
         self.files, self.corrections = {}, []
 
-    def add(self, table, data):
-        self.files[f"{self.dialect}.{table}"] = data.encode() if isinstance(data, str) else data
+    def add(self, name, data, environment=None):
+        """name: the table, and behind a point what tells it apart from others of the same table."""
+        self.files[f"{self.dialect}.{name}"] = {
+            "dialect": self.dialect, "table": name.split(".")[0], "environment": environment or {},
+            "source": self.source, "data": data.encode() if isinstance(data, str) else data}
 
     def correct(self, table, row, column, before, after, why):
         """before and after: the cell in the original's own spelling; None where there is no such cell."""
@@ -67,10 +70,11 @@ class Table:
 
 
 def write(goldens):
+    sources = {}
     for golden in goldens:
-        for name, data in golden.files.items():
-            (known.FOLDER / name).write_bytes(data)
+        for name, file in golden.files.items():
+            (known.FOLDER / name).write_bytes(file.pop("data"))
+            sources[name] = file
     corrections = [c for golden in goldens for c in golden.corrections]
-    sources = {name: golden.source for golden in goldens for name in golden.files}
     for name, content in (("corrections", corrections), ("sources", sources)):
         (known.FOLDER / f"{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")

@@ -118,6 +118,12 @@ def pytyche(rows, scratch):
         before = value
     paths[1].write_text("\n".join(lines) + "\n")
     for path in paths:
-        made.add(path.name, path.read_bytes())
-    made.add("resource-summary.json", json.dumps(original.build_resource_summary(*paths).to_dict()) + "\n")
+        made.add(path.name.replace("hw_dmon", "dmon"), path.read_bytes())
+    summary = original.build_resource_summary(*paths).to_dict()
+    known = [d["values"]["gpu.util"] for s in rows["samples"] for d in s["devices"]]
+    right = round(sum(float(number(100 * value)) for value in known) / len(known), 1)
+    made.correct("resource-summary.json", 0, "gpu_util_mean_pct", summary["gpu_util_mean_pct"], right,
+                 "the original leaves out a GPU's utilization where its power is not known")
+    summary["gpu_util_mean_pct"] = right
+    made.add("resource-summary.json", json.dumps(summary) + "\n")
     return made

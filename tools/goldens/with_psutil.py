@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Those who look through psutil: oasislmf, stouputils, snakemake. psutil is the real one; its /proc is ours."""
 import csv
+import io
 import json
 import re
 import types
@@ -47,7 +48,7 @@ def oasislmf(rows, scratch):
     monitor = original.ResourceMonitor(str(scratch / "log"), generate_report=False)
     monitor._stop_event = here.event()
     monitor._monitor_loop()
-    table = golden.Table(made, "resource_monitor.csv", (scratch / "log/resource_monitor.csv").read_bytes(), "\r\n",
+    table = golden.Table(made, "processes.csv", (scratch / "log/resource_monitor.csv").read_bytes(), "\r\n",
                          csv.QUOTE_MINIMAL)
     seen, row = set(), 0
     for sample in rows["samples"]:
@@ -78,7 +79,6 @@ def stouputils(rows, scratch):
     limits = rows["run"]["limits"]
     monitor = original.ProcessMetricsMonitor(pid=here.root, max_memory_megabytes=limits["memory"] / machine.MIB,
                                              max_cpu_count=limits["cpu"])
-    order = None
     monitor.shutdown_event = here.event()
     order = list(monitor.collect_once())  # that of publishing is the order of a set
     monitor.processes.clear()
@@ -103,8 +103,13 @@ def stouputils(rows, scratch):
                 correct(key, None, LAST)
             for way in ("read", "write"):
                 correct(f"io_{way}_megabytes", value[f"io.{way}"] / machine.MIB, LAST)
-        lines.append(json.dumps(line) + "\n")
-    made.add("metrics.jsonl", "".join(lines))
+        lines.append(line)
+    made.add("metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, lines[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    made.add("metrics-csv.csv", out.getvalue())
     return made
 
 
