@@ -69,6 +69,13 @@ class Table:
         return self.bytes()
 
 
+def different(goldens):
+    """The names of files that are not there as they were made now."""
+    there = {name: (known.FOLDER / name).read_bytes() if (known.FOLDER / name).exists() else None
+             for golden in goldens for name in golden.files}
+    return [name for golden in goldens for name, file in golden.files.items() if there[name] != file["data"]]
+
+
 def write(goldens):
     sources = {}
     for golden in goldens:
