@@ -123,8 +123,18 @@ static const struct pr_list *named(const struct pr_session *s, size_t kind)
 static int open_sinks(struct pr_session *s, struct pr_sink **sinks, size_t *ret_count,
                       struct proctor_error *err)
 {
-    struct pr_sink_setting setting = {NULL,   s->config->processes, s->select, &s->events, &s->roll,
-                                      s->run, &s->phases.notes};
+    bool native = strcmp(s->config->dialect, "native") == 0;
+    struct pr_sink_setting setting = {.processes = s->config->processes,
+                                      .select = s->select,
+                                      .events = &s->events,
+                                      .roll = &s->roll,
+                                      .run = s->run,
+                                      .notes = &s->phases.notes,
+                                      .dialect = native ? NULL : s->config->dialect,
+                                      .table = s->config->table,
+                                      .job = &s->job};
+    if (native && s->config->table)
+        return pr_error(err, EINVAL, "--table: only a dialect has tables; name it with --dialect");
     for (size_t kind = 0; kind < SINK_KINDS; kind++)
         for (size_t i = 0; i < named(s, kind)->count; i++) {
             setting.path = named(s, kind)->items[i];
@@ -150,8 +160,10 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
         return 0;
     struct pr_sink **sinks = calloc(wanted, sizeof *sinks);
     int r = sinks ? open_sinks(s, sinks, &count, err) : pr_error(err, ENOMEM, "out of memory");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         s->want_devices |= sinks[i]->ops->devices;
+        s->want_members |= sinks[i]->ops->members;
+    }
     if (r == 0 && !(s->queue = pr_queue_new(sinks, count, &s->events)))
         r = pr_error(err, EAGAIN, "cannot start a thread to write the outputs");
     if (r < 0) {
@@ -300,11 +312,12 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     double dt = rate_time(s);
     pr_tick_job(s, dt, last);
     pr_tick_machine(s, now);
+    memcpy(s->now.limit, s->limits.total, sizeof s->now.limit);
+    if (s->matches.count)
+        pr_tick_matches(s, now, dt);
     s->now.member_count = 0;
     if (s->want_members)
         pr_tick_members(s, dt);
-    if (s->matches.count)
-        pr_tick_matches(s, now, dt);
     s->sampled = now;
     s->taken++;
     watch_clock(s, now);
@@ -415,9 +428,10 @@ static void free_memory(struct pr_session *s)
     pr_snapshot_done(&s->now);
     pr_snapshot_done(&s->average.out);
     pr_snapshot_done(&s->average.kept);
-    pr_matches_done(&s->matches);
-    if (!s->stuck)
+    if (!s->stuck) { /* the writer may still come back to what is in there */
+        pr_matches_done(&s->matches);
         pr_roll_done(&s->roll);
+    }
     pr_phases_done(&s->phases, !s->stuck);
     pr_oom_done(&s->oom);
     free(s->left);

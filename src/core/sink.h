@@ -23,6 +23,16 @@ struct pr_sink_ops {
      * them. */
     void (*notes)(struct pr_sink *sink);
     bool devices; /* it wants the series of each core, disk and the like */
+    bool members; /* it wants every process, whether or not --processes asks for them */
+};
+
+/* What the job was, besides its values. */
+struct pr_sink_job {
+    char *const *argv;          /* NULL-terminated; NULL where it is no command */
+    pid_t pid;                  /* its first process, 0 where there is none */
+    pid_t group;                /* the process group of the job, or that is watched */
+    pid_t recorder;             /* whoever recorded it */
+    int exit_code, exit_signal; /* -1 where there is none; known at the summary */
 };
 
 struct pr_sink_setting {
@@ -33,6 +43,8 @@ struct pr_sink_setting {
     const struct pr_roll *roll; /* those below snapshot->enrolled, and all at the summary */
     const char *run;            /* what the run is: members of a JSON object; NULL for nothing */
     struct pr_notes *notes;
+    const char *dialect, *table;   /* of another tool (dialect.h); NULL: our own, its first */
+    const struct pr_sink_job *job; /* until the sink is closed; NULL where nothing is known */
 };
 
 /* Opens the file, or - for standard output. */
