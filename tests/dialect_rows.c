@@ -173,9 +173,9 @@ static const struct {
     int least; /* fields */
     void (*take)(struct rows *r, char **field, int count);
 } lines[] = {
-    {"run", 2, on_run},         {"match", 3, on_nothing}, {"sample", 3, on_sample},
-    {"value", 3, on_value},     {"process", 5, on_process}, {"pvalue", 3, on_pvalue},
-    {"device", 6, on_device},   {"dvalue", 3, on_dvalue},
+    {"run", 2, on_run},       {"match", 3, on_nothing},   {"sample", 3, on_sample},
+    {"value", 3, on_value},   {"process", 5, on_process}, {"pvalue", 3, on_pvalue},
+    {"device", 6, on_device}, {"dvalue", 3, on_dvalue},
 };
 
 static void on_line(struct rows *r, char *text)
@@ -183,7 +183,7 @@ static void on_line(struct rows *r, char *text)
     char *field[FIELDS_MOST];
     int count = 0;
     text[strcspn(text, "\n")] = '\0';
-    for (char *p = text; p && count < FIELDS_MOST; )
+    for (char *p = text; p && count < FIELDS_MOST;)
         field[count++] = strsep(&p, "\t");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         if (strcmp(lines[i].word, field[0]) != 0)

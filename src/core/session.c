@@ -174,7 +174,8 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
     }
     s->phases.notes.wanted = true;
     s->own_threads++;
-    s->own_fds += (int)(wanted + (s->config->processes ? s->config->csv.count : 0));
+    bool two = s->config->processes && strcmp(s->config->dialect, "native") == 0;
+    s->own_fds += (int)(wanted + (two ? s->config->csv.count : 0));
     return 0;
 }
 
@@ -212,6 +213,7 @@ int pr_session_begin(struct pr_session *s)
     s->roll.forks = s->select.reads & READ_CPUS ? -pr_machine_forks(&s->host) : NAN;
     pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup);
     pr_tick_gpu_start(s);
+    s->job.no_gpu = (s->select.reads & READ_GPU) && !s->machine.gpus;
     share_descriptors(s);
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return s->timer < 0 ? -errno : arm(s, s->start_boot);

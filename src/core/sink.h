@@ -32,6 +32,7 @@ struct pr_sink_job {
     pid_t pid;                  /* its first process, 0 where there is none */
     pid_t group;                /* the process group of the job, or that is watched */
     pid_t recorder;             /* whoever recorded it */
+    bool no_gpu;                /* it is known that the machine has none */
     int exit_code, exit_signal; /* -1 where there is none; known at the summary */
 };
 

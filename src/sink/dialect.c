@@ -84,12 +84,6 @@ static void begin(struct dialect *d)
         pr_row_header(&d->file.out, table);
 }
 
-static void note_gpus(struct dialect *d, const struct proctor_snapshot *s)
-{
-    for (size_t i = 0; i < s->device_count && !d->state.gpus; i++)
-        d->state.gpus = s->devices[i].kind == DEVICE_GPU;
-}
-
 static void add_row(struct dialect *d, const struct pr_table_state *source,
                     const struct pr_row *row)
 {
@@ -130,7 +124,6 @@ static void dialect_write(struct pr_sink *sink, const struct proctor_snapshot *s
     struct dialect *d = (struct dialect *)sink;
     struct pr_row row = row_of(d, s);
     size_t cursor = 0;
-    note_gpus(d, s);
     if (d->stats) {
         feed(d, s);
         return;
@@ -215,12 +208,11 @@ static int add_source(struct dialect *d, const struct pr_table *table)
                : -E2BIG;
 }
 
-/* Is there a GPU at all? Only devices tell. */
 static bool asks_for_gpus(const struct pr_table *table)
 {
     bool asks = table->each == EACH_GPU;
     for (int i = 0; i < table->column_count; i++)
-        asks |= table->columns[i].no_gpu || table->columns[i].rows;
+        asks |= table->columns[i].rows != NULL;
     return asks;
 }
 
@@ -255,9 +247,9 @@ int pr_dialect_open_as(const struct pr_sink_setting *setting, enum pr_dialect_fo
     d->sink.ops = &d->ops;
     d->told = setting->job;
     r = prepare(d, table);
-    r = r < 0 ? pr_error(err, -r, "out of memory")
-              : pr_outfile_open(&d->file, strdup(setting->path), options[form], setting->events,
-                                err);
+    r = r < 0
+            ? pr_error(err, -r, "out of memory")
+            : pr_outfile_open(&d->file, strdup(setting->path), options[form], setting->events, err);
     if (r < 0) {
         dialect_free(d);
         return r;

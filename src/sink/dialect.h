@@ -50,11 +50,11 @@ struct pr_column {
     double times, per;           /* theirs is ours times this, divided by that; 0 for 1 */
     enum pr_shape shape;
     int decimals;
-    int width;                /* padded to so many characters with blanks before it */
-    const char *absent;       /* what stands there when it is not known; NULL: as the table has it */
-    const char *zero;         /* what stands for 0; NULL: the number */
-    const char *no_gpu;       /* what stands there on a machine without a GPU; NULL: absent */
-    const char *if_positive;  /* only where the column of this name is above 0 */
+    int width;               /* padded to so many characters with blanks before it */
+    const char *absent;      /* what stands there when it is not known; NULL: as the table has it */
+    const char *zero;        /* what stands for 0; NULL: the number */
+    const char *no_gpu;      /* what stands there on a machine without a GPU; NULL: absent */
+    const char *if_positive; /* only where the column of this name is above 0 */
     bool needed, from_second; /* no row without it; absent in the first row */
     const char *ours;         /* what a function does, for people */
     const char *note;         /* where theirs is wrong or different: what ours is instead */
@@ -90,7 +90,7 @@ struct pr_table {
 #define COLUMNS(list) .columns = (list), .column_count = (int)(sizeof(list) / sizeof *(list))
 
 struct pr_dialect {
-    const char *about; /* what it is of, and which version */
+    const char *about;                    /* what it is of, and which version */
     const struct pr_table *const *tables; /* NULL behind the last; the first is the default */
 };
 

@@ -13,7 +13,7 @@ struct pr_column_state {
 struct pr_table_state {
     const struct pr_table *table;
     struct pr_column_state *columns;
-    bool second, gpus;     /* not the first row any more; the machine has a GPU */
+    bool second;           /* not the first row any more */
     const char *format;    /* of a template */
     struct pr_buf scratch; /* a text before it is quoted */
 };

@@ -39,9 +39,11 @@ static void put_number(struct pr_buf *out, const struct pr_column *c, double v)
 }
 
 static void put_absent(struct pr_buf *out, const struct pr_table_state *s,
-                       const struct pr_column *c)
+                       const struct pr_column *c, const struct pr_row *row)
 {
-    const char *text = c->no_gpu && !s->gpus ? c->no_gpu : c->absent ? c->absent : s->table->absent;
+    const char *text = c->no_gpu && row->job->no_gpu ? c->no_gpu
+                       : c->absent                   ? c->absent
+                                                     : s->table->absent;
     pr_buf_str(out, text ? text : "");
 }
 
@@ -52,7 +54,7 @@ static void put_text(struct pr_buf *out, struct pr_table_state *s, const struct 
     if (c->text(row, &s->scratch))
         put_quoted(out, s->table, pr_buf_text(&s->scratch));
     else
-        put_absent(out, s, c);
+        put_absent(out, s, c, row);
 }
 
 static void pad(struct pr_buf *out, size_t start, int width)
@@ -74,7 +76,7 @@ static void put_cell(struct pr_buf *out, struct pr_table_state *s, int i, const 
     } else {
         double v = pr_row_number(s, i, row);
         if (isnan(v))
-            put_absent(out, s, c);
+            put_absent(out, s, c, row);
         else
             put_number(out, c, v);
     }

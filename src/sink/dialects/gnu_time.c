@@ -73,10 +73,10 @@ static void how_it_ended(const struct pr_row *row, struct pr_buf *out)
 #define ALWAYS  .number = nothing, .shape = SHAPE_WHOLE, .ours = "always 0, as theirs on Linux"
 #define TEXT    .shape = SHAPE_TEXT
 
-#define USER        .metric = METRIC_CPU_USER, SECONDS
-#define SYSTEM      .metric = METRIC_CPU_SYSTEM, SECONDS
-#define CPU         .text = percent, TEXT, .ours = "`cpu.time` by the duration, whole percent"
-#define ELAPSED     .text = clock_time, TEXT, .ours = "since the start"
+#define USER    .metric = METRIC_CPU_USER, SECONDS
+#define SYSTEM  .metric = METRIC_CPU_SYSTEM, SECONDS
+#define CPU     .text = percent, TEXT, .ours = "`cpu.time` by the duration, whole percent"
+#define ELAPSED .text = clock_time, TEXT, .ours = "since the start"
 #define MAX_RSS                                                                                    \
     .metric = METRIC_MEM_RSS_PEAK, .take = TAKE_PEAK, .per = KIB, .shape = SHAPE_WHOLE,            \
     .note = "theirs is of the largest single process; ours of the job, if that is more"

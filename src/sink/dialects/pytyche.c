@@ -93,7 +93,10 @@ static const struct pr_column cpu_columns[] = {
                  .metric = METRIC_SYSTEM_CPU_USER,
                  SHARE,
                  .note = "theirs is too low on a machine with guests, whom it counts twice"},
-    [CPU_IDLE] = {.name = "idle_pct", .metric = METRIC_SYSTEM_CPU_IDLE, SHARE, .note = "as usr_pct"},
+    [CPU_IDLE] = {.name = "idle_pct",
+                  .metric = METRIC_SYSTEM_CPU_IDLE,
+                  SHARE,
+                  .note = "as usr_pct"},
 };
 
 static const struct pr_table hw_metrics = {
@@ -110,7 +113,7 @@ static const struct pr_table dmon = {
     .file = "hw_dmon.csv",
     .each = EACH_GPU,
     .separator = " ",
-    .newline = "\n",
+    .newline = " \n",
     .absent = "-",
     .title = "# gpu     sm    mem     fb \n# Idx      %      %     MB \n",
     COLUMNS(dmon_columns),

@@ -10,10 +10,10 @@
 #define NO_GPU  .no_gpu = "0"
 
 #define TIMESTAMP                                                                                  \
-    {.name = "timestamp",                                                                          \
-     .number = pr_field_time,                                                                      \
-     .decimals = 3,                                                                                \
-     .ours = "wall time of the sample, Unix seconds"}
+    {                                                                                              \
+        .name = "timestamp", .number = pr_field_time, .decimals = 3,                               \
+        .ours = "wall time of the sample, Unix seconds"                                            \
+    }
 
 /* The prefix is that of the combined table. */
 #define PROCESS(p)                                                                                 \
@@ -42,7 +42,9 @@
          NO_GPU,                                                                                   \
          .note = "theirs is 0 where the first GPU is idle, and knows four GPUs"},                  \
         {.name = p "gpu_vram_mib", .metric = METRIC_GPU_MEM, MEMORY, NO_GPU},                      \
-        {.name = p "gpu_utilized", .metric = METRIC_GPU_COUNT, .shape = SHAPE_WHOLE, NO_GPU}
+    {                                                                                              \
+        .name = p "gpu_utilized", .metric = METRIC_GPU_COUNT, .shape = SHAPE_WHOLE, NO_GPU         \
+    }
 
 #define SYSTEM(p)                                                                                  \
     {.name = p "processes", .metric = METRIC_SYSTEM_PROCS, .shape = SHAPE_WHOLE},                  \
@@ -96,10 +98,9 @@
          NO_GPU,                                                                                   \
          .note = "one that does not tell makes theirs drop all behind it"},                        \
         {.name = p "gpu_vram_mib", .metric = METRIC_SYSTEM_GPU_MEM, MEMORY, NO_GPU},               \
-        {.name = p "gpu_utilized",                                                                 \
-         .metric = METRIC_SYSTEM_GPU_COUNT,                                                        \
-         .shape = SHAPE_WHOLE,                                                                     \
-         NO_GPU}
+    {                                                                                              \
+        .name = p "gpu_utilized", .metric = METRIC_SYSTEM_GPU_COUNT, .shape = SHAPE_WHOLE, NO_GPU  \
+    }
 
 static const struct pr_column process_columns[] = {TIMESTAMP, PROCESS("")};
 static const struct pr_column system_columns[] = {TIMESTAMP, SYSTEM("")};
@@ -123,13 +124,13 @@ static const struct pr_table system_table = {
     .newline = "\n",
     COLUMNS(system_columns),
     .about = "as SystemTracker writes it, and the first sample, which is lost there"};
-static const struct pr_table combined = {
-    .name = "combined",
-    .file = "combined.csv",
-    CSV,
-    .newline = "\r\n",
-    COLUMNS(combined_columns),
-    .about = "both, as get_combined_metrics().to_csv() has them"};
+static const struct pr_table combined = {.name = "combined",
+                                         .file = "combined.csv",
+                                         CSV,
+                                         .newline = "\r\n",
+                                         COLUMNS(combined_columns),
+                                         .about =
+                                             "both, as get_combined_metrics().to_csv() has them"};
 
 static const struct pr_table *const tables[] = {&process, &system_table, &combined, NULL};
 const struct pr_dialect pr_dialect_resource_tracker = {"resource-tracker 0.5 for Python", tables};

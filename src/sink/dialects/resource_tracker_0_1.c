@@ -17,10 +17,10 @@ static double memory_used(const struct pr_row *row)
 }
 
 #define TIMESTAMP                                                                                  \
-    {.name = "timestamp",                                                                          \
-     .number = pr_field_time,                                                                      \
-     .decimals = DECIMALS_ALL,                                                                     \
-     .ours = "wall time of the sample, Unix seconds"}
+    {                                                                                              \
+        .name = "timestamp", .number = pr_field_time, .decimals = DECIMALS_ALL,                    \
+        .ours = "wall time of the sample, Unix seconds"                                            \
+    }
 
 static const struct pr_column process_columns[] = {
     TIMESTAMP,
@@ -101,10 +101,7 @@ static const struct pr_column system_columns[] = {
      .metric = METRIC_SYSTEM_NET_RX,
      GROWTH,
      .note = "theirs takes bridges and what is behind them twice"},
-    {.name = "net_sent_bytes",
-     .metric = METRIC_SYSTEM_NET_TX,
-     GROWTH,
-     .note = "as net_recv_bytes"},
+    {.name = "net_sent_bytes", .metric = METRIC_SYSTEM_NET_TX, GROWTH, .note = "as net_recv_bytes"},
     {.name = "gpu_usage",
      .metric = METRIC_SYSTEM_GPU_USAGE,
      .decimals = DECIMALS_ALL,

@@ -55,15 +55,15 @@ static const struct pr_table metrics = {
     .absent = "null",
     COLUMNS(columns),
     .about = "one object for each sample, with the names as they are logged"};
-static const struct pr_table metrics_csv = {
-    .name = "metrics-csv",
-    .file = "process_metrics.csv",
-    .each = EACH_SAMPLE,
-    .separator = ",",
-    .newline = "\n",
-    .header = true,
-    COLUMNS(columns),
-    .about = "the same as CSV; the tool itself writes no file"};
+static const struct pr_table metrics_csv = {.name = "metrics-csv",
+                                            .file = "process_metrics.csv",
+                                            .each = EACH_SAMPLE,
+                                            .separator = ",",
+                                            .newline = "\n",
+                                            .header = true,
+                                            COLUMNS(columns),
+                                            .about =
+                                                "the same as CSV; the tool itself writes no file"};
 
 static const struct pr_table *const tables[] = {&metrics, &metrics_csv, NULL};
 const struct pr_dialect pr_dialect_stouputils = {"stouputils, ProcessMetricsMonitor", tables};
