@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 from . import golden, machine, originals
+from . import rows as known
 
 # Every letter that GNU time knows, and its escapes.
 LETTERS = "C D E F I K M O P R S U W X Z c e k p r s t w x".split()
@@ -29,13 +30,17 @@ def gnu_time(rows, scratch):
                final["mem.rss.peak"] / 1024, final["faults.minor"], final["faults.major"],
                final["io.read"] / machine.SECTOR, final["io.write"] / machine.SECTOR, final["ctx.voluntary"],
                final["ctx.involuntary"]]
-    known = {"PATH": os.environ["PATH"], "LC_ALL": "C", "LD_PRELOAD": str(library),
-             "RUSAGE": " ".join(str(round(figure)) for figure in figures)}
-    for table, options, more in (("verbose", ["-v"], {}), ("format", [], {}), ("format.letters", [], {"TIME": FORMAT})):
-        out = scratch / table
-        subprocess.run([program, *options, "-o", out, *rows["run"]["command"]], env={**known, **more}, check=True,
-                       stderr=subprocess.DEVNULL)
-        made.add(f"{table}.txt", out.read_bytes(), more)
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "LD_PRELOAD": str(library),
+                   "RUSAGE": " ".join(str(round(figure)) for figure in figures)}
+    for made.variant in (None, "failed", "killed"):
+        end = known.variant(rows, made.variant)["run"]["exit"]
+        environment["STATUS"] = str(end["signal"] or end["code"] << 8)  # as wait gives it
+        for table, options, more in (("verbose", ["-v"], {}), ("format", [], {}),
+                                     ("format.letters", [], {"TIME": FORMAT})):
+            out = scratch / table
+            subprocess.run([program, *options, "-o", out, *rows["run"]["command"]], env={**environment, **more},
+                           stderr=subprocess.DEVNULL)
+            made.add(f"{table}.txt", out.read_bytes(), more)
     return made
 
 

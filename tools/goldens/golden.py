@@ -8,21 +8,28 @@ from . import rows as known
 
 
 class Golden:
+    """The files of one dialect. variant: of which form of the rows those are that come next (rows.VARIANTS)."""
+
     def __init__(self, dialect, source):
-        self.dialect, self.source = dialect, source
+        self.dialect, self.source, self.variant = dialect, source, None
         self.files, self.corrections = {}, []
+
+    def _name(self, name):
+        table, rest = name.split(".", 1)
+        return ".".join(filter(None, [self.dialect, table, self.variant, rest]))
 
     def add(self, name, data, environment=None):
         """name: the table, and behind a point what tells it apart from others of the same table."""
-        self.files[f"{self.dialect}.{name}"] = {
-            "dialect": self.dialect, "table": name.split(".")[0], "environment": environment or {},
-            "source": self.source, "data": data.encode() if isinstance(data, str) else data}
+        self.files[self._name(name)] = {
+            "dialect": self.dialect, "table": name.split(".")[0], "rows": self.variant,
+            "environment": environment or {}, "source": self.source,
+            "data": data.encode() if isinstance(data, str) else data}
 
-    def correct(self, table, row, column, before, after, why):
+    def correct(self, name, row, column, before, after, why):
         """before and after: the cell in the original's own spelling; None where there is no such cell."""
         if before != after:
-            self.corrections.append({"file": f"{self.dialect}.{table}", "row": row, "column": column,
-                                     "original": before, "golden": after, "why": why})
+            self.corrections.append({"file": self._name(name), "row": row, "column": column, "original": before,
+                                     "golden": after, "why": why})
 
 
 class Table:

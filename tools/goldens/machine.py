@@ -189,7 +189,7 @@ class Machine:
 
     def popen(self, words, **_):
         """What subprocess.Popen gives for the calls of nvidia-smi that the originals make."""
-        if words[0] != "nvidia-smi":
+        if words[0] != "nvidia-smi" or self.rows["run"].get("no_gpu"):
             raise FileNotFoundError(words[0])
         text = self._pmon() if words[1] == "pmon" else self._query()
         return types.SimpleNamespace(communicate=lambda timeout=None: (text.encode(), None), returncode=0)

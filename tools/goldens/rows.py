@@ -12,6 +12,36 @@ def load():
     return json.loads((FOLDER / "rows.json").read_text())
 
 
+def _without_gpus(rows):
+    rows["run"]["no_gpu"] = True
+    for sample in rows["samples"]:
+        sample["devices"] = []
+        for holder in [sample, *sample["processes"]]:
+            for key in holder["values"]:
+                if "gpu." in key:
+                    holder["values"][key] = None
+
+
+def _failed(rows):
+    rows["run"]["exit"]["code"] = 3
+
+
+def _killed(rows):
+    rows["run"]["exit"] = {"code": None, "signal": 9}
+
+
+# Other forms of the known rows, where a table depends on what they do not have.
+VARIANTS = {"no-gpu": _without_gpus, "failed": _failed, "killed": _killed}
+
+
+def variant(rows, name):
+    """A copy in that form; None for the known rows themselves."""
+    made = json.loads(json.dumps(rows))
+    if name:
+        VARIANTS[name](made)
+    return made
+
+
 def wall_ns(text):
     """Nanoseconds since 1970 of a time in RFC 3339 with milliseconds."""
     whole = datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.timezone.utc)
@@ -34,7 +64,11 @@ def _lines(rows):
     yield "run", "duration_ns", ns(run["duration"])
     for key, limit in run["limits"].items():
         yield "run", f"{key}_total", limit
-    yield "run", "exit_code", run["exit"]["code"]
+    for key, how in run["exit"].items():
+        if how is not None:
+            yield "run", f"exit_{key}", how
+    if run.get("no_gpu"):
+        yield "run", "no_gpu", 1
     yield ("run", "command", *run["command"])
     for rule in run["match"]:
         yield "match", rule["name"], rule["regex"]

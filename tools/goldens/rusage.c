@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded into GNU time: it times its command as always, and then reads known figures. RUSAGE has them:
  * elapsed, user and system time in microseconds, the largest resident size in KiB, minor and major faults,
- * blocks read and written, voluntary and involuntary switches. */
+ * blocks read and written, voluntary and involuntary switches. STATUS is how the command ended. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,12 +37,13 @@ int gettimeofday(struct timeval *restrict tv, void *restrict tz)
 pid_t wait3(int *status, int options, struct rusage *usage)
 {
     long figure[FIGURES];
+    const char *end = getenv("STATUS");
     pid_t pid = wait4(-1, status, options, usage);
     if (pid <= 0)
         return pid;
     known(figure);
     memset(usage, 0, sizeof *usage);
-    *status = 0;
+    *status = end ? atoi(end) : 0;
     usage->ru_utime = (struct timeval){figure[1] / 1000000, figure[1] % 1000000};
     usage->ru_stime = (struct timeval){figure[2] / 1000000, figure[2] % 1000000};
     usage->ru_maxrss = figure[3];

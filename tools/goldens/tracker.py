@@ -5,6 +5,7 @@ import re
 import types
 
 from . import golden, machine, originals
+from . import rows as known
 
 GPU = ("gpu_usage", "gpu_vram", "gpu_vram_mib", "gpu_utilized")
 NO_INTERVAL = "there is no interval before the first sample; the original, which had to be started before, says 0"
@@ -57,7 +58,6 @@ def patch(namespace, here):
 def common(table, rows, memory, system):
     samples = rows["samples"]
     table.set(0, "cpu_usage", None, NO_INTERVAL)
-    seen = False
     for i, sample in enumerate(samples):
         value = sample["values"]
         last = i == len(samples) - 1
@@ -66,9 +66,8 @@ def common(table, rows, memory, system):
         if not system and value["procs"] is None:
             table.set(i, "children", None, LAST)
         known_gpu = value["system.gpu.usage" if system else "gpu.usage"] is not None
-        seen |= bool(sample["devices"])
         for column in table.header:
-            if column in GPU and seen and not known_gpu:
+            if column in GPU and not known_gpu and not rows["run"].get("no_gpu"):
                 table.set(i, column, None, LAST if last else NO_GPU)
 
 
@@ -84,33 +83,43 @@ def interrupts(table, rows, unit):
         before = now
 
 
+def tables(made, rows, processes, newline, memory, ticks, trackers):
+    """The process and the system table, the bytes of which the trackers make. processes: why their number is wrong,
+    None where it is right."""
+    process = golden.Table(made, "process.csv", trackers[0](), newline, csv.QUOTE_NONNUMERIC)
+    common(process, rows, memory, system=False)
+    system = golden.Table(made, "system.csv", trackers[1](), newline, csv.QUOTE_NONNUMERIC)
+    interrupts(system, rows, ticks)
+    common(system, rows, None, system=True)
+    for i, sample in enumerate(rows["samples"]):
+        count = sample["values"]["system.procs"]
+        if count is None or processes:
+            system.set(i, "processes", count, NO_COUNT if count is None else processes)
+    return process.done(), system.done()
+
+
 def current(rows, scratch):
     """0.5: the procfs implementation; the other one adds psutil's own definitions."""
     made = golden.Golden("resource-tracker", f"resource-tracker {originals.PACKAGES['resource-tracker']}, executed")
     tracker = originals.package("resource-tracker", "resource_tracker.tracker")
     procfs = originals.package("resource-tracker", "resource_tracker.tracker_procfs")
-    here = machine.Machine(scratch / "machine", rows, unknown_pss=1, afterlife=True)
-    for module in (procfs, originals.package("resource-tracker", "resource_tracker.nvidia"),
-                   originals.package("resource-tracker", "resource_tracker.helpers")):
-        patch(vars(module), here)
-    for module in (tracker,):
-        module.time = here.time
     tracker.get_tracker_implementation = lambda: (procfs.get_process_stats, procfs.get_system_stats)
-    data = run(tracker.ProcessTracker, here, vars(tracker), scratch / "process.csv", pid=here.root)
-    process = golden.Table(made, "process.csv", data, "\n", csv.QUOTE_NONNUMERIC)
-    common(process, rows, "memory_mib", system=False)
-    (scratch / "process.csv").write_bytes(process.done())
-    data = run(tracker.SystemTracker, here, vars(tracker), scratch / "system.csv")
-    system = golden.Table(made, "system.csv", data, "\n", csv.QUOTE_NONNUMERIC)
-    interrupts(system, rows, lambda spent: round(spent, 6))
-    common(system, rows, None, system=True)
-    for i, sample in enumerate(rows["samples"]):
-        if sample["values"]["system.procs"] is None:
-            system.set(i, "processes", None, NO_COUNT)
-    (scratch / "system.csv").write_bytes(system.done())
-    both = types.SimpleNamespace(**{f"{name}_metrics": tracker.TinyDataFrame(csv_file_path=str(scratch / f"{name}.csv"))
-                                    for name in ("process", "system")})
-    made.add("combined.csv", tracker.ResourceTracker.get_combined_metrics(both).to_csv())
+    for made.variant in (None, "no-gpu"):
+        form = known.variant(rows, made.variant)
+        here = machine.Machine(scratch / "machine", form, unknown_pss=1, afterlife=True)
+        for module in (procfs, originals.package("resource-tracker", "resource_tracker.nvidia"),
+                       originals.package("resource-tracker", "resource_tracker.helpers")):
+            patch(vars(module), here)
+        tracker.time = here.time
+        paths = [scratch / "process.csv", scratch / "system.csv"]
+        made_now = tables(made, form, None, "\n", "memory_mib", lambda spent: round(spent, 6),
+                          [lambda: run(tracker.ProcessTracker, here, vars(tracker), paths[0], pid=here.root),
+                           lambda: run(tracker.SystemTracker, here, vars(tracker), paths[1])])
+        for path, data in zip(paths, made_now):
+            path.write_bytes(data)
+        both = types.SimpleNamespace(**{f"{path.stem}_metrics": tracker.TinyDataFrame(csv_file_path=str(path))
+                                        for path in paths})
+        made.add("combined.csv", tracker.ResourceTracker.get_combined_metrics(both).to_csv())
     return made
 
 
@@ -131,21 +140,14 @@ def first(rows, scratch):
     exec("from contextlib import suppress\nfrom csv import QUOTE_NONNUMERIC, writer as csv_writer\n"
          "from functools import cache\nfrom os import getpid\nfrom re import search\n"
          "from subprocess import PIPE, TimeoutExpired\nfrom sys import stdout\nfrom typing import Optional\n", namespace)
-    here = machine.Machine(scratch / "machine", rows, unknown_pss=1, afterlife=True)
-    patch(namespace, here)
     for block in blocks(originals.seed("001")):
         if not re.search(r"^def \w+\(\s*self", block, re.M):
             exec(block, namespace)
-    # A text file of its own line ends: the seed's writer ends lines in \r\n, which open() would leave.
-    data = run(namespace["PidTracker"], here, namespace, scratch / "process.csv", pid=here.root)
-    process = golden.Table(made, "process.csv", data, "\r\n", csv.QUOTE_NONNUMERIC)
-    common(process, rows, "pss", system=False)
-    process.done()
-    data = run(namespace["SystemTracker"], here, namespace, scratch / "system.csv")
-    system = golden.Table(made, "system.csv", data, "\r\n", csv.QUOTE_NONNUMERIC)
-    interrupts(system, rows, machine.ticks)
-    common(system, rows, None, system=True)
-    for i, sample in enumerate(rows["samples"]):
-        system.set(i, "processes", sample["values"]["system.procs"], FORKS)
-    system.done()
+    for made.variant in (None, "no-gpu"):
+        form = known.variant(rows, made.variant)
+        here = machine.Machine(scratch / "machine", form, unknown_pss=1, afterlife=True)
+        patch(namespace, here)
+        tables(made, form, FORKS, "\r\n", "pss", machine.ticks,
+               [lambda: run(namespace["PidTracker"], here, namespace, scratch / "process.csv", pid=here.root),
+                lambda: run(namespace["SystemTracker"], here, namespace, scratch / "system.csv")])
     return made

@@ -126,4 +126,6 @@ def pytyche(rows, scratch):
                  "the original leaves out a GPU's utilization where its power is not known")
     summary["gpu_util_mean_pct"] = right
     made.add("resource-summary.json", json.dumps(summary) + "\n")
+    made.variant = "no-gpu"
+    made.add("resource-summary.json", json.dumps(original.build_resource_summary(None, paths[1]).to_dict()) + "\n")
     return made

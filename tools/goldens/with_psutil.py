@@ -10,6 +10,7 @@ import psutil
 
 from . import golden, machine, originals
 
+NO_INTERVAL = "there is no interval before the first sample; the original says 0"
 NEW = "the original says 0 of whom it sees for the first time, whatever it has used"
 NO_PSS = "nobody's memory map could be read; the original leaves the whole process out"
 LAST = "after the job; the original goes on with zeros"
@@ -54,8 +55,8 @@ def oasislmf(rows, scratch):
     for sample in rows["samples"]:
         for process in sample["processes"]:
             value = process["values"]
-            if process["pid"] not in seen and value["cpu.percent"] is not None:
-                table.set(row, "cpu_pct", percent(value["cpu.percent"]), NEW)
+            if process["pid"] not in seen:
+                table.set(row, "cpu_pct", percent(value["cpu.percent"]), NEW if sample["elapsed"] else NO_INTERVAL)
             seen.add(process["pid"])
             if value["mem.pss"] is None:
                 table.set(row, "uss_kb", None, NO_PSS)
