@@ -133,8 +133,6 @@ static int open_sinks(struct pr_session *s, struct pr_sink **sinks, size_t *ret_
                                       .dialect = native ? NULL : s->config->dialect,
                                       .table = s->config->table,
                                       .job = &s->job};
-    if (native && s->config->table)
-        return pr_error(err, EINVAL, "--table: only a dialect has tables; name it with --dialect");
     for (size_t kind = 0; kind < SINK_KINDS; kind++)
         for (size_t i = 0; i < named(s, kind)->count; i++) {
             setting.path = named(s, kind)->items[i];
@@ -149,7 +147,13 @@ static int open_sinks(struct pr_session *s, struct pr_sink **sinks, size_t *ret_
 int pr_session_open(struct pr_session *s, struct proctor_error *err)
 {
     size_t wanted = 0, count = 0;
+    bool native = strcmp(s->config->dialect, "native") == 0;
     s->want_members = s->config->processes;
+    if (native && s->config->table)
+        return pr_error(err, EINVAL,
+                        "--table: '%s': only a dialect has tables; name one with "
+                        "--dialect",
+                        s->config->table);
     if (s->select.reads & READ_ENERGY)
         pr_energy_open(&s->energy, &s->host);
     if (s->select.reads & READ_NET)
@@ -174,7 +178,7 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
     }
     s->phases.notes.wanted = true;
     s->own_threads++;
-    bool two = s->config->processes && strcmp(s->config->dialect, "native") == 0;
+    bool two = s->config->processes && native; /* files for each --csv */
     s->own_fds += (int)(wanted + (two ? s->config->csv.count : 0));
     return 0;
 }

@@ -18,15 +18,14 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
-            ["--match=name=^x$"], ["--peaks", "interval"]]
+            ["--match=name=^x$"], ["--peaks", "interval"]] + \
+           [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
+                                       "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
+                                       "gnu-time")]
 LATER = [["-o", "x"], ["--output", "x"], ["--report", "x.html"],
          ["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
          ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"], ["--textfile", "x"],
-         ["--prefix", "x"], ["--table", "x"],
-         ["--force"]] + \
-        [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
-                                    "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
-                                    "gnu-time")]
+         ["--prefix", "x"], ["--force"]]
 # Option, value, and what the message must have besides: the remedy.
 BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "0", "1ms"),
        ("--interval", "", "100ms"), ("--interval", "-1s", "100ms"), ("--interval", "1s2", "100ms"),
@@ -37,7 +36,7 @@ BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "
        ("--label", "=x", "KEY=VALUE"), ("--memory-total", "much", "64GiB"),
        ("--memory-total", "0", "1 byte"), ("--cpu-total", "0", "0.001"),
        ("--cpu-total", "two", "2.5"), ("--exact", "often", "auto"),
-       ("--dialect", "klingon", "native"),
+       ("--dialect", "klingon", "native"), ("--table", "x", "--dialect"),
        ("--peaks", "all", "interval"), ("--budget", "much", "1%"), ("--budget", "0", "0.001%"),
        ("--color", "maybe", "always"), ("--flush-timeout", "x", "2s"), ("--name", "", "NAME"),
        ("--csv", "", "FILE"), ("--summary", "", "FILE"), ("--root", "/no/such", "/no/such")]
