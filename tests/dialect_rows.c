@@ -85,6 +85,8 @@ static void on_run(struct rows *r, char **field, int count)
         r->job.exit_code = (int)number(r, field[2]);
     else if (strcmp(key, "exit_signal") == 0)
         r->job.exit_signal = (int)number(r, field[2]);
+    else if (strcmp(key, "no_gpu") == 0)
+        r->job.no_gpu = number(r, field[2]) != 0;
     else if (strcmp(key, "started_ns") == 0)
         r->started = strtoll(field[2], NULL, 10);
     else if (strcmp(key, "cpu_total") == 0)
