@@ -139,7 +139,11 @@ static int open_sinks(struct pr_session *s, struct pr_sink **sinks, size_t *ret_
             int r = sink_kinds[kind].open(&setting, &sinks[*ret_count], err);
             if (r < 0)
                 return r;
-            ++*ret_count;
+            if (sinks[(*ret_count)++]->ops->processes && s->config->machine && !setting.processes)
+                return pr_error(err, EINVAL,
+                                "--dialect: '%s' has rows of processes; the machine "
+                                "has them with --processes",
+                                setting.dialect);
         }
     return 0;
 }
@@ -166,13 +170,8 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
     int r = sinks ? open_sinks(s, sinks, &count, err) : pr_error(err, ENOMEM, "out of memory");
     for (size_t i = 0; i < count; i++) {
         s->want_devices |= sinks[i]->ops->devices;
-        s->want_members |= sinks[i]->ops->members;
+        s->want_members |= sinks[i]->ops->processes;
     }
-    if (r == 0 && s->want_members && s->config->machine && !s->config->processes)
-        r = pr_error(err, EINVAL,
-                     "--dialect: '%s' has rows of processes; the machine has them "
-                     "with --processes",
-                     s->config->dialect);
     if (r == 0 && !(s->queue = pr_queue_new(sinks, count, &s->events)))
         r = pr_error(err, EAGAIN, "cannot start a thread to write the outputs");
     if (r < 0) {

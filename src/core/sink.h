@@ -22,8 +22,8 @@ struct pr_sink_ops {
     /* There are new notes, and no snapshot has come with them. NULL where a sink has no use for
      * them. */
     void (*notes)(struct pr_sink *sink);
-    bool devices; /* it wants the series of each core, disk and the like */
-    bool members; /* it wants every process, whether or not --processes asks for them */
+    bool devices;   /* it wants the series of each core, disk and the like */
+    bool processes; /* it wants the values of each process, whatever the settings say */
 };
 
 /* What the job was, besides its values. */

@@ -243,7 +243,7 @@ int pr_dialect_open_as(const struct pr_sink_setting *setting, enum pr_dialect_fo
     d->ops = (struct pr_sink_ops){.write = dialect_write,
                                   .close = dialect_close,
                                   .devices = asks_for_gpus(table),
-                                  .members = table->each == EACH_PROCESS};
+                                  .processes = table->each == EACH_PROCESS};
     d->sink.ops = &d->ops;
     d->told = setting->job;
     r = prepare(d, table);

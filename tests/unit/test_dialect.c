@@ -454,7 +454,7 @@ static void test_header_without_a_sample(void **unused)
     tree_new(dir);
     snprintf(path, sizeof path, "%s/out", dir);
     struct pr_sink *sink = open_sink(path, "oasislmf", NULL);
-    assert_true(sink->ops->members);
+    assert_true(sink->ops->processes);
     sink->ops->close(sink);
     assert_string_equal(contents(path), "timestamp,tool,pid,cpu_pct,cpu_user_s,cpu_sys_s,rss_kb,"
                                         "uss_kb,pss_kb\r\n");
