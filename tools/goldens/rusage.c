@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into GNU time: it times its command as always, and then reads known figures. RUSAGE has them:
- * elapsed, user and system time in microseconds, the largest resident size in KiB, minor and major faults,
- * blocks read and written, voluntary and involuntary switches. STATUS is how the command ended. */
+/* Preloaded into GNU time: it times its command as always, and then reads known figures. RUSAGE has
+ * them: elapsed, user and system time in microseconds, the largest resident size in KiB, minor and
+ * major faults, blocks read and written, voluntary and involuntary switches. STATUS is how the
+ * command ended. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
