@@ -92,7 +92,9 @@ static void column_row(const struct pr_table *table, const struct pr_column *c)
     printf(" | ");
     unit_of(c);
     printf(" | ");
-    if (absent && *absent)
+    if (c->needed)
+        printf("no row");
+    else if (absent && *absent)
         visible(absent);
     else
         printf("empty");

@@ -53,18 +53,10 @@ bool pr_row_next(const struct pr_table *table, struct pr_row *row, size_t *curso
 
 bool pr_row_is_there(const struct pr_table_state *s, const struct pr_row *row)
 {
-    bool any = s->table->each != EACH_GPU; /* of a GPU that was not read there is nothing to say */
-    for (int i = 0; i < s->table->column_count; i++) {
-        const struct pr_column *c = &s->table->columns[i];
-        bool value = c->shape != SHAPE_TEXT && !c->number;
-        if (!c->needed && !(value && !any))
-            continue;
-        bool known = !isnan(pr_row_number(s, i, row));
-        if (c->needed && !known)
+    for (int i = 0; i < s->table->column_count; i++)
+        if (s->table->columns[i].needed && isnan(pr_row_number(s, i, row)))
             return false;
-        any |= value && known;
-    }
-    return any;
+    return true;
 }
 
 /* --- numbers ---------------------------------------------------------------------------------- */

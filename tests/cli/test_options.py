@@ -18,7 +18,7 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
-            ["--match=name=^x$"], ["--peaks", "interval"]] + \
+            ["--match=name=^x$"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
            [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
                                        "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
                                        "gnu-time")]

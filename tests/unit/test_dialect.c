@@ -166,7 +166,8 @@ static void test_no_gpu_is_not_an_unread_one(void **unused)
 static void test_growth(void **unused)
 {
     (void)unused;
-    use_column((struct pr_column){.metric = METRIC_IO_READ, .take = TAKE_DELTA, .shape = SHAPE_WHOLE});
+    use_column(
+        (struct pr_column){.metric = METRIC_IO_READ, .take = TAKE_DELTA, .shape = SHAPE_WHOLE});
     set(IO_READ, 5);
     check_rows("5\n"); /* counters begin with the recording */
     set(IO_READ, 12);
@@ -336,14 +337,15 @@ static void test_a_row_for_each_gpu(void **unused)
 {
     static const struct pr_column columns[] = {
         {.name = "i", .number = which, .shape = SHAPE_WHOLE},
-        {.name = "used", .metric = METRIC_GPU_MEM_USED, .shape = SHAPE_WHOLE},
+        {.name = "used", .metric = METRIC_GPU_MEM_USED, .shape = SHAPE_WHOLE, .needed = true},
     };
     static const struct pr_table table = {
         .each = EACH_GPU, .separator = " ", .newline = "\n", COLUMNS(columns)};
     (void)unused;
     use(&table);
     check_rows("");
-    sample.devices[sample.device_count++] = (struct pr_device){.kind = DEVICE_DISK, .counted = true};
+    sample.devices[sample.device_count++] =
+        (struct pr_device){.kind = DEVICE_DISK, .counted = true};
     add_gpu(true, 5);
     add_gpu(false, 1); /* a part of it */
     add_gpu(true, NAN);
@@ -414,8 +416,9 @@ static void test_what_there_is_not(void **unused)
 {
     (void)unused;
     check_refused("nobody", NULL, DIALECT_ANY, "there is no 'nobody'");
-    check_refused("resource-tracker", "disks", DIALECT_CSV, "has no table 'disks'; its tables: "
-                                                            "process (--csv), system (--csv)");
+    check_refused("resource-tracker", "disks", DIALECT_CSV,
+                  "has no table 'disks'; its tables: "
+                  "process (--csv), system (--csv)");
     check_refused("spdl", NULL, DIALECT_CSV, "its tables: usage (--jsonl)");
     check_refused("oasislmf", NULL, DIALECT_JSONL, "its tables: processes (--csv)");
     check_refused("pytyche", "resource-summary", DIALECT_CSV, "--csv: the table resource-summary");
@@ -485,7 +488,7 @@ static void test_once_at_the_end(void **unused)
 static void test_rows_cost_no_memory(void **unused)
 {
     static const char *const names[] = {"resource-tracker", "oasislmf", "stouputils", "spdl",
-                                        "pytyche", "snakemake"};
+                                        "pytyche",          "snakemake"};
     (void)unused;
     sample.member_count = 2;
     for (int i = 0; i < 2; i++) {

@@ -52,6 +52,7 @@ static double unknown(const struct pr_row *row)
 
 #define WHOLE   .shape = SHAPE_FIXED
 #define PERCENT .times = 100, WHOLE
+#define MEMORY  .per = MIB, WHOLE
 #define MHZ     .per = 1e6, WHOLE
 
 enum { HW_UTIL = 1, HW_MEMORY = 3, HW_POWER = 5 };
@@ -59,8 +60,8 @@ static const struct pr_column hw_columns[] = {
     {.name = "timestamp", .text = local_time, .shape = SHAPE_TEXT, .ours = "local time"},
     [HW_UTIL] = {.name = "utilization.gpu", .metric = METRIC_GPU_UTIL, PERCENT},
     {.name = "utilization.memory", .metric = METRIC_GPU_MEM_UTIL, PERCENT},
-    [HW_MEMORY] = {.name = "memory.used", .metric = METRIC_GPU_MEM_USED, .per = MIB, WHOLE},
-    {.name = "memory.total", .metric = METRIC_GPU_MEM_TOTAL, .per = MIB, WHOLE},
+    [HW_MEMORY] = {.name = "memory.used", .metric = METRIC_GPU_MEM_USED, MEMORY, .needed = true},
+    {.name = "memory.total", .metric = METRIC_GPU_MEM_TOTAL, MEMORY},
     [HW_POWER] = {.name = "power.draw",
                   .metric = METRIC_GPU_POWER,
                   .shape = SHAPE_FIXED,
@@ -79,7 +80,7 @@ static const struct pr_column dmon_columns[] = {
                   PERCENT,
                   .width = 6,
                   .note = "present drivers have bar1 in MB there, which theirs then takes for it"},
-    {.name = "fb", .metric = METRIC_GPU_MEM_USED, .per = MIB, WHOLE, .width = 6},
+    {.name = "fb", .metric = METRIC_GPU_MEM_USED, MEMORY, .width = 6, .needed = true},
 };
 
 #define SHARE                                                                                      \
