@@ -70,6 +70,8 @@ static void unit_of(const struct pr_column *c)
         printf(" × %g", c->times);
     if (c->per == 0x1p10 || c->per == 0x1p20 || c->per == 0x1p30)
         printf(" ÷ 1024%s", c->per == 0x1p10 ? "" : c->per == 0x1p20 ? "²" : "³");
+    else if (c->per >= 1e6)
+        printf(" ÷ 10%s", c->per == 1e9 ? "⁹" : "⁶");
     else if (c->per)
         printf(" ÷ %g", c->per);
     printf(" | ");

@@ -168,6 +168,11 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
         s->want_devices |= sinks[i]->ops->devices;
         s->want_members |= sinks[i]->ops->members;
     }
+    if (r == 0 && s->want_members && s->config->machine && !s->config->processes)
+        r = pr_error(err, EINVAL,
+                     "--dialect: '%s' has rows of processes; the machine has them "
+                     "with --processes",
+                     s->config->dialect);
     if (r == 0 && !(s->queue = pr_queue_new(sinks, count, &s->events)))
         r = pr_error(err, EAGAIN, "cannot start a thread to write the outputs");
     if (r < 0) {

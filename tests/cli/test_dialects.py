@@ -4,6 +4,7 @@ summary. What they look like to the byte is in tests/project/test_dialects.py.""
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import time
@@ -284,6 +285,14 @@ def test_attach_and_system(proctor):
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(open(proctor.work / "b")))
     assert len(rows) >= 4 and float(rows[-1]["memory_used_mib"]) > 0
+
+
+def test_the_machine_has_processes_only_when_asked_for_them(proctor):
+    options = ["system", "-q", "-i", "50ms", "--duration", "200ms", "--csv", "a", "--dialect", "oasislmf"]
+    done = proctor(*options)
+    assert done.returncode == 2 and "--processes" in said(done.stderr)[0]
+    assert proctor(*options, "--processes").returncode == 0
+    assert str(os.getpid()) in {row["pid"] for row in csv.DictReader(open(proctor.work / "a"))}
 
 
 def test_a_full_disk_keeps_rows_back_here_too(proctor):
