@@ -191,7 +191,7 @@ def test_resource_trackers_own_frame_has_its_statistics_of_ours(build, python, c
     file = tmp_path / "process.csv"
     for _ in range(5):  # a look may fall between the end of a process and our noticing it: nothing is known then
         subprocess.run([build / "proctor", "run", "-q", "--no-record", "-i", "100ms", "--dialect", "resource-tracker",
-                        "--csv", file, "--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"],
+                        "--csv", file, "--", "sh", "-c", "i=0; while [ $i -lt 500000 ]; do i=$((i + 1)); done"],
                        check=True, env=clean_env)
         if all(row["memory_mib"] for row in csv.DictReader(file.open())):
             break
@@ -205,9 +205,9 @@ stats = frame.stats([StatSpec(c, f) for c in columns for f in (mean, max)])
 print(json.dumps([len(frame), sum(frame["utime"]), stats]))
 """, file)
     count, utime, stats = found
-    assert count >= 3 and utime > 0
-    assert all(set(stats[column]) == {"mean", "max"} for column in stats) and len(stats) == 5
-    assert 0 < stats["cpu_usage"]["mean"] < 1.2 and stats["memory_mib"]["max"] > .1
+    assert count >= 3 and utime > 0, found
+    assert len(stats) == 5 and all(set(stats[column]) == {"mean", "max"} for column in stats), file.read_text()
+    assert 0 < stats["cpu_usage"]["mean"] < 2 and stats["memory_mib"]["max"] > 0, file.read_text()
 
 
 def test_snakemake_works_with_a_benchmark_of_ours(build, python, clean_env, tmp_path):
