@@ -62,10 +62,12 @@ static void source_of(const struct pr_column *c)
         printf(" by that of all CPU time");
 }
 
+/* A function says itself what its unit is. */
 static void unit_of(const struct pr_column *c)
 {
-    if (!c->rows && !c->ours)
-        printf("%s", pr_units_name(pr_metrics[c->metric].unit));
+    if (c->rows || c->ours)
+        return;
+    printf("%s", pr_units_name(pr_metrics[c->metric].unit));
     if (c->times)
         printf(" × %g", c->times);
     if (c->per == 0x1p10 || c->per == 0x1p20 || c->per == 0x1p30)
@@ -74,16 +76,21 @@ static void unit_of(const struct pr_column *c)
         printf(" ÷ 10%s", c->per == 1e9 ? "⁹" : "⁶");
     else if (c->per)
         printf(" ÷ %g", c->per);
-    printf(" | ");
+}
+
+static void digits_of(const struct pr_column *c)
+{
     if (c->shape == SHAPE_TEXT)
         printf("text");
     else if (c->shape == SHAPE_WHOLE)
         printf("whole, cut off");
     else if (c->decimals == DECIMALS_ALL)
         printf("all digits");
+    else if (c->decimals == 0)
+        printf("whole, rounded");
     else
-        printf("%s%d decimals%s", c->shape == SHAPE_FLOAT ? "at most " : "", c->decimals,
-               c->shape == SHAPE_CUT ? ", cut off" : "");
+        printf("%s%d decimal%s%s", c->shape == SHAPE_FLOAT ? "at most " : "", c->decimals,
+               c->decimals == 1 ? "" : "s", c->shape == SHAPE_CUT ? ", cut off" : "");
 }
 
 static void column_row(const struct pr_table *table, const struct pr_column *c)
@@ -94,6 +101,8 @@ static void column_row(const struct pr_table *table, const struct pr_column *c)
     printf(" | ");
     unit_of(c);
     printf(" | ");
+    digits_of(c);
+    printf(" | ");
     if (c->needed)
         printf("no row");
     else if (absent && *absent)
@@ -101,7 +110,7 @@ static void column_row(const struct pr_table *table, const struct pr_column *c)
     else
         printf("empty");
     if (c->from_second)
-        printf("; in the first row");
+        printf(", and so in the first row");
     if (c->no_gpu)
         printf("; `%s` without a GPU", c->no_gpu);
     if (c->first)
