@@ -113,6 +113,10 @@ static void column_row(const struct pr_table *table, const struct pr_column *c)
         printf(", and so in the first row");
     if (c->no_gpu)
         printf("; `%s` without a GPU", c->no_gpu);
+    if (c->first)
+        printf("; `%s` in the first row", c->first);
+    if (c->ended)
+        printf("; `%s` after the job", c->ended);
     printf(" | %s", c->note ? c->note : "");
     if (c->zero && strcmp(c->zero, "0") != 0)
         printf("%sfor 0: %s", c->note ? "; " : "",

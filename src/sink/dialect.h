@@ -54,6 +54,8 @@ struct pr_column {
     const char *absent;      /* what stands there when it is not known; NULL: as the table has it */
     const char *zero;        /* what stands for 0; NULL: the number */
     const char *no_gpu;      /* what stands there on a machine without a GPU; NULL: absent */
+    const char *first;       /* where it is not known yet in the first sample; NULL: absent */
+    const char *ended;       /* where it is not known any more because the job has ended */
     const char *if_positive; /* only where the column of this name is above 0 */
     bool needed, from_second; /* no row without it; absent in the first row */
     const char *ours;         /* what a function does, for people */

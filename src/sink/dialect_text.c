@@ -38,12 +38,28 @@ static void put_number(struct pr_buf *out, const struct pr_column *c, double v)
         pr_units_exact(out, v, c->shape == SHAPE_WHOLE ? 0 : c->decimals);
 }
 
+/* The last sample may also be of a job that goes on: then it has processes. */
+static bool has_ended(const struct proctor_snapshot *s)
+{
+    return s->last && isnan(s->value[METRIC_PROCS]);
+}
+
+static const char *absent_text(const struct pr_table_state *s, const struct pr_column *c,
+                               const struct pr_row *row)
+{
+    if (c->no_gpu && row->job->no_gpu)
+        return c->no_gpu;
+    if (c->first && row->sample->first)
+        return c->first;
+    if (c->ended && has_ended(row->sample))
+        return c->ended;
+    return c->absent ? c->absent : s->table->absent;
+}
+
 static void put_absent(struct pr_buf *out, const struct pr_table_state *s,
                        const struct pr_column *c, const struct pr_row *row)
 {
-    const char *text = c->no_gpu && row->job->no_gpu ? c->no_gpu
-                       : c->absent                   ? c->absent
-                                                     : s->table->absent;
+    const char *text = absent_text(s, c, row);
     pr_buf_str(out, text ? text : "");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine of dialects, on tables made up here, and the sink on real ones. What the real ones
- * write is compared with the originals in tests/project/test_dialects.py. */
+ * write is compared with the originals in tests/project/test_goldens.py. */
 #include "tree.h"
 #include "core/config.h"
 #include "sink/dialect_row.h"

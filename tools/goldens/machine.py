@@ -26,7 +26,7 @@ def kib(size):
 
 class Machine:
     """unknown_pss: what smaps_rollup says where nobody could read it, in kB; None for no such file. afterlife: the
-    root process is still to be seen in the last sample, with everything that the job has used."""
+    root process is a zombie in the last sample, with everything that the job has used, and without memory."""
 
     def __init__(self, folder, rows, unknown_pss=None, afterlife=False):
         self.folder, self.rows = pathlib.Path(folder), rows
@@ -79,8 +79,7 @@ class Machine:
         if self.sample["processes"] or not self.afterlife:
             return self.sample["processes"]
         root = self.rows["samples"][0]["processes"][0]
-        return [{**root, "values": {key: self.sample["values"].get(key) or 0 if key != "mem.pss" else None
-                                    for key in root["values"]}}]
+        return [{**root, "values": {key: self.sample["values"].get(key) or 0 for key in root["values"]}}]
 
     def _reap(self):
         if not self.sample["processes"]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """resource-tracker: 0.5 from its package, 0.1 from the text of the seed."""
 import csv
+import io
 import re
 import types
 
@@ -8,10 +9,10 @@ from . import golden, machine, originals
 from . import rows as known
 
 GPU = ("gpu_usage", "gpu_vram", "gpu_vram_mib", "gpu_utilized")
-NO_INTERVAL = "there is no interval before the first sample; the original, which had to be started before, says 0"
+SHORT = "no rate of what may be the shortest of intervals, up to the end of the job"
 NO_GPU = "not known in this sample; the original cannot tell that from idle"
 NO_PSS = "nobody's PSS could be read; the original ends there, or dies"
-LAST = "the last sample, after the job: counters are final, gauges absent; the original stops before"
+LAST = "the last look, at which the original finds the job gone and ends: it does not write what it has found"
 INTERRUPTS = "the original leaves out interrupts"
 NO_COUNT = "not known in this sample"
 FORKS = "the original has forks since boot"
@@ -37,17 +38,30 @@ class Schedule:
         self.here.show(index, early)
 
 
-def run(tracker, here, namespace, path, **kw):
-    """The bytes that a tracker writes. Between constructor and loop one interval passes too."""
-    schedule = Schedule(here)
+def run(tracker, here, namespace, path, line, **kw):
+    """The bytes that a tracker writes, and what it saw when it found the job gone; line: its own way to write that.
+    Between constructor and loop one interval passes too."""
+    schedule, found = Schedule(here), []
     namespace["sleep"] = schedule.sleep
     made = tracker(autostart=False, **kw)
+    look = made.diff_stats
+
+    def keep():
+        found.append(look())
+        return found[-1]
+    made.diff_stats = keep
     schedule.sleep(0)
     try:
         made.start_tracking(str(path))
     except Stop:
         pass
-    return path.read_bytes()
+    return path.read_bytes() + (line(found[-1].values()) if made.status == "exited" else b"")
+
+
+def seed_line(values):
+    out = io.StringIO(newline="")
+    csv.writer(out, quoting=csv.QUOTE_NONNUMERIC).writerow(values)
+    return out.getvalue().encode()
 
 
 def patch(namespace, here):
@@ -56,19 +70,18 @@ def patch(namespace, here):
 
 
 def common(table, rows, memory, system):
-    samples = rows["samples"]
-    table.set(0, "cpu_usage", None, NO_INTERVAL)
-    for i, sample in enumerate(samples):
-        value = sample["values"]
-        last = i == len(samples) - 1
+    for i, sample in enumerate(rows["samples"]):
+        value, ended = sample["values"], not system and not sample["processes"]
+        if ended:
+            table.set(i, "cpu_usage", 0, SHORT)
+            table.golden.correct(table.name, i, "all", None, ",".join(table.lines[1 + i]), LAST)
+            continue
         if not system and value["mem.pss"] is None:
-            table.set(i, memory, None, LAST if last else NO_PSS)
-        if not system and value["procs"] is None:
-            table.set(i, "children", None, LAST)
+            table.set(i, memory, None, NO_PSS)
         known_gpu = value["system.gpu.usage" if system else "gpu.usage"] is not None
         for column in table.header:
-            if column in GPU and not known_gpu and not rows["run"].get("no_gpu"):
-                table.set(i, column, None, LAST if last else NO_GPU)
+            if column in GPU and not known_gpu and not rows["run"].get("no_gpu") and (system or i):
+                table.set(i, column, None, NO_GPU)
 
 
 def interrupts(table, rows, unit):
@@ -113,8 +126,9 @@ def current(rows, scratch):
         tracker.time = here.time
         paths = [scratch / "process.csv", scratch / "system.csv"]
         made_now = tables(made, form, None, "\n", "memory_mib", lambda spent: round(spent, 6),
-                          [lambda: run(tracker.ProcessTracker, here, vars(tracker), paths[0], pid=here.root),
-                           lambda: run(tracker.SystemTracker, here, vars(tracker), paths[1])])
+                          [lambda: run(tracker.ProcessTracker, here, vars(tracker), paths[0], tracker.render_csv_row,
+                                       pid=here.root),
+                           lambda: run(tracker.SystemTracker, here, vars(tracker), paths[1], None)])
         for path, data in zip(paths, made_now):
             path.write_bytes(data)
         both = types.SimpleNamespace(**{f"{path.stem}_metrics": tracker.TinyDataFrame(csv_file_path=str(path))
@@ -148,6 +162,7 @@ def first(rows, scratch):
         here = machine.Machine(scratch / "machine", form, unknown_pss=1, afterlife=True)
         patch(namespace, here)
         tables(made, form, FORKS, "\r\n", "pss", machine.ticks,
-               [lambda: run(namespace["PidTracker"], here, namespace, scratch / "process.csv", pid=here.root),
-                lambda: run(namespace["SystemTracker"], here, namespace, scratch / "system.csv")])
+               [lambda: run(namespace["PidTracker"], here, namespace, scratch / "process.csv", seed_line,
+                            pid=here.root),
+                lambda: run(namespace["SystemTracker"], here, namespace, scratch / "system.csv", None)])
     return made

@@ -74,8 +74,8 @@ def nvidia_dmon(here):
 
 def pytyche(rows, scratch):
     made = golden.Golden("pytyche", f"pytyche {originals.PACKAGES['pytyche']} (the same as the text of seed 003), its "
-                         "run_monitor.py executed; hw_metrics and dmon are files of nvidia-smi, laid out as its "
-                         "version 580 does")
+                         "run_monitor.py executed; hw_metrics and dmon, which nvidia-smi writes for it, laid out "
+                         "as that does (compared with the real one)")
     original = originals.module("pytyche", "pytyche/diagnostics/run_monitor.py")
     here = machine.Machine(scratch / "machine", rows)
     files = {}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resource-tracker 0.5, the Python package. Its numbers are str() of int and float, and a growth of
- * nothing is the int 0; None is "". */
+ * nothing is the int 0; None is "". Its own reader takes the mean of what it finds, and a "" is
+ * none: so what a run begins and ends with is 0, as it is there. */
 #include "sink/dialects/fields.h"
 
 #define SECONDS .take = TAKE_DELTA, .decimals = 6, .zero = "0"
@@ -8,6 +9,7 @@
 #define MEMORY  .per = MIB, .decimals = 4
 #define SPACE   .per = 1e9, .decimals = 2
 #define NO_GPU  .no_gpu = "0"
+#define GPU     NO_GPU, .first = "0", .ended = "0"
 
 #define TIMESTAMP                                                                                  \
     {                                                                                              \
@@ -32,18 +34,23 @@
          SECONDS,                                                                                  \
          .note = "theirs loses processes that nobody waits for, and then hides all else"},         \
         {.name = p "stime", .metric = METRIC_CPU_SYSTEM, SECONDS, .note = "as utime"},             \
-        {.name = p "cpu_usage", .metric = METRIC_CPU_USAGE, .decimals = 4, .zero = "0"},           \
-        {.name = p "memory_mib", .metric = METRIC_MEM_PSS, MEMORY},                                \
+        {.name = p "cpu_usage",                                                                    \
+         .metric = METRIC_CPU_USAGE,                                                               \
+         .decimals = 4,                                                                            \
+         .zero = "0",                                                                              \
+         .first = "0",                                                                             \
+         .ended = "0"},                                                                            \
+        {.name = p "memory_mib", .metric = METRIC_MEM_PSS, MEMORY, .ended = "0.0"},                \
         {.name = p "disk_read_bytes", .metric = METRIC_IO_READ, GROWTH},                           \
         {.name = p "disk_write_bytes", .metric = METRIC_IO_WRITE, GROWTH},                         \
         {.name = p "gpu_usage",                                                                    \
          .metric = METRIC_GPU_USAGE,                                                               \
          .decimals = 4,                                                                            \
-         NO_GPU,                                                                                   \
+         GPU,                                                                                      \
          .note = "theirs is 0 where the first GPU is idle, and knows four GPUs"},                  \
-        {.name = p "gpu_vram_mib", .metric = METRIC_GPU_MEM, MEMORY, NO_GPU},                      \
+        {.name = p "gpu_vram_mib", .metric = METRIC_GPU_MEM, MEMORY, GPU},                         \
     {                                                                                              \
-        .name = p "gpu_utilized", .metric = METRIC_GPU_COUNT, .shape = SHAPE_WHOLE, NO_GPU         \
+        .name = p "gpu_utilized", .metric = METRIC_GPU_COUNT, .shape = SHAPE_WHOLE, GPU            \
     }
 
 #define SYSTEM(p)                                                                                  \
@@ -57,6 +64,7 @@
          .metric = METRIC_SYSTEM_CPU_USAGE,                                                        \
          .decimals = 4,                                                                            \
          .zero = "0",                                                                              \
+         .first = "0",                                                                             \
          .note = "theirs leaves interrupts out"},                                                  \
         {.name = p "memory_free_mib", .metric = METRIC_SYSTEM_MEM_FREE, MEMORY},                   \
         {.name = p "memory_used_mib", .metric = METRIC_SYSTEM_MEM_USED, MEMORY},                   \

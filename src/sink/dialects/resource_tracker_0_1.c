@@ -7,6 +7,7 @@
 #define KB     .per = KIB, .shape = SHAPE_WHOLE
 #define SPACE  .per = GIB, .decimals = 2
 #define NO_GPU .no_gpu = "0"
+#define GPU    NO_GPU, .first = "0", .ended = "0"
 
 /* Theirs by its own formula: what neither is free nor can be taken back. */
 static double memory_used(const struct pr_row *row)
@@ -31,6 +32,7 @@ static const struct pr_column process_columns[] = {
     {.name = "children",
      .number = pr_field_children,
      .shape = SHAPE_WHOLE,
+     .ended = "0",
      .ours = "`procs` less 1",
      .note = "theirs counts its own trackers and misses what other threads have started"},
     {.name = "utime",
@@ -39,17 +41,22 @@ static const struct pr_column process_columns[] = {
      .note = "theirs is wrong for a command with a blank in its name, and loses processes that "
              "nobody waits for"},
     {.name = "stime", .metric = METRIC_CPU_SYSTEM, TICKS, .note = "as utime"},
-    {.name = "cpu_usage", .metric = METRIC_CPU_USAGE, .decimals = 4, .zero = "0"},
-    {.name = "pss", .metric = METRIC_MEM_PSS, KB},
+    {.name = "cpu_usage",
+     .metric = METRIC_CPU_USAGE,
+     .decimals = 4,
+     .zero = "0",
+     .first = "0",
+     .ended = "0"},
+    {.name = "pss", .metric = METRIC_MEM_PSS, KB, .ended = "0"},
     {.name = "read_bytes", .metric = METRIC_IO_READ, GROWTH},
     {.name = "write_bytes", .metric = METRIC_IO_WRITE, GROWTH},
     {.name = "gpu_usage",
      .metric = METRIC_GPU_USAGE,
      .decimals = DECIMALS_ALL,
-     NO_GPU,
+     GPU,
      .note = "theirs is 0 where the first GPU is idle, and knows four GPUs"},
-    {.name = "gpu_vram", .metric = METRIC_GPU_MEM, .per = MIB, .decimals = DECIMALS_ALL, NO_GPU},
-    {.name = "gpu_utilized", .metric = METRIC_GPU_COUNT, .shape = SHAPE_WHOLE, NO_GPU},
+    {.name = "gpu_vram", .metric = METRIC_GPU_MEM, .per = MIB, .decimals = DECIMALS_ALL, GPU},
+    {.name = "gpu_utilized", .metric = METRIC_GPU_COUNT, .shape = SHAPE_WHOLE, GPU},
 };
 
 static const struct pr_column system_columns[] = {
@@ -67,6 +74,7 @@ static const struct pr_column system_columns[] = {
      .metric = METRIC_SYSTEM_CPU_USAGE,
      .decimals = 4,
      .zero = "0",
+     .first = "0",
      .note = "theirs leaves interrupts out"},
     {.name = "memory_free", .metric = METRIC_SYSTEM_MEM_FREE, KB},
     {.name = "memory_used",
