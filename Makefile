@@ -71,6 +71,7 @@ install: all
 # Documents that follow from the tables.
 docs: all
 	@$(BUILD)/gendoc metrics > doc/metrics.md
+	@$(BUILD)/gendoc dialects > doc/dialects.md
 
 format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents that follow from the tables: `gendoc metrics` is doc/metrics.md, `gendoc man` the scdoc
- * source of proctor(1). */
+/* Documents that follow from the tables: `gendoc metrics` is doc/metrics.md, `gendoc dialects`
+ * doc/dialects.md, `gendoc man` the scdoc source of proctor(1). */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "sink/dialect.h"
 
 static void metrics(void)
 {
@@ -26,6 +28,156 @@ static void metrics(void)
         pr_buf_done(&column);
     }
 }
+
+/* --- dialects --------------------------------------------------------------------------------- */
+
+/* Text as it stands in a file, so that it can be seen. */
+static void visible(const char *text)
+{
+    printf("`");
+    for (const char *p = text; *p; p++) {
+        const char *at = strchr("\n\r\t", *p);
+        if (at)
+            printf("\\%c", "nrt"[at - "\n\r\t"]);
+        else
+            putchar(*p);
+    }
+    printf("`");
+}
+
+static void source_of(const struct pr_column *c)
+{
+    static const char *const takes[] = {
+        [TAKE_NOW] = "",           [TAKE_DELTA] = "growth of ", [TAKE_SHARE] = "growth of ",
+        [TAKE_PEAK] = "peak of ",  [TAKE_MEAN] = "mean of ",    [TAKE_TOTAL] = "total of ",
+        [TAKE_ROWS_MEAN] = "mean", [TAKE_ROWS_MAX] = "largest"};
+    printf("%s", takes[c->take]);
+    if (c->rows)
+        printf(" `%s` in %s", c->rows->columns[c->column].name, c->rows->name);
+    else if (c->ours)
+        printf("%s", c->ours);
+    else
+        printf("`%s`", pr_metrics[c->metric].key);
+    if (c->take == TAKE_SHARE)
+        printf(" by that of all CPU time");
+}
+
+/* A function says itself what its unit is. */
+static void unit_of(const struct pr_column *c)
+{
+    if (c->rows || c->ours)
+        return;
+    printf("%s", pr_units_name(pr_metrics[c->metric].unit));
+    if (c->times)
+        printf(" × %g", c->times);
+    if (c->per == 0x1p10 || c->per == 0x1p20 || c->per == 0x1p30)
+        printf(" ÷ 1024%s", c->per == 0x1p10 ? "" : c->per == 0x1p20 ? "²" : "³");
+    else if (c->per >= 1e6)
+        printf(" ÷ 10%s", c->per == 1e9 ? "⁹" : "⁶");
+    else if (c->per)
+        printf(" ÷ %g", c->per);
+}
+
+static void digits_of(const struct pr_column *c)
+{
+    if (c->shape == SHAPE_TEXT)
+        printf("text");
+    else if (c->shape == SHAPE_WHOLE)
+        printf("whole, cut off");
+    else if (c->decimals == DECIMALS_ALL)
+        printf("all digits");
+    else if (c->decimals == 0)
+        printf("whole, rounded");
+    else
+        printf("%s%d decimal%s%s", c->shape == SHAPE_FLOAT ? "at most " : "", c->decimals,
+               c->decimals == 1 ? "" : "s", c->shape == SHAPE_CUT ? ", cut off" : "");
+}
+
+static void column_row(const struct pr_table *table, const struct pr_column *c)
+{
+    const char *absent = c->absent ? c->absent : table->absent;
+    printf("| `%s` | ", c->name);
+    source_of(c);
+    printf(" | ");
+    unit_of(c);
+    printf(" | ");
+    digits_of(c);
+    printf(" | ");
+    if (c->needed)
+        printf("no row");
+    else if (absent && *absent)
+        visible(absent);
+    else
+        printf("empty");
+    if (c->from_second)
+        printf(", and so in the first row");
+    if (c->no_gpu)
+        printf("; `%s` without a GPU", c->no_gpu);
+    if (c->first)
+        printf("; `%s` in the first row", c->first);
+    if (c->ended)
+        printf("; `%s` after the job", c->ended);
+    printf(" | %s", c->note ? c->note : "");
+    if (c->zero && strcmp(c->zero, "0") != 0)
+        printf("%sfor 0: %s", c->note ? "; " : "",
+               strcmp(c->zero, "\"\"") == 0 ? "`\"\"`" : c->zero);
+    if (c->if_positive)
+        printf("%sonly where `%s` is above 0", c->note ? "; " : "", c->if_positive);
+    puts(" |");
+}
+
+static void table_section(const struct pr_table *table)
+{
+    static const char *const each[] = {[EACH_SAMPLE] = "a row per sample",
+                                       [EACH_PROCESS] = "a row per process and sample",
+                                       [EACH_GPU] = "a row per GPU and sample",
+                                       [EACH_RUN] = "once, at the end"};
+    static const char *const quoting[] = {[QUOTE_NEVER] = "nothing is quoted",
+                                          [QUOTE_WHERE_NEEDED] = "quotes where they are needed",
+                                          [QUOTE_TEXT] = "all text is quoted"};
+    printf("### `%s`\n\n%c%s. For `--%s`; usually called `%s`; %s", table->name,
+           toupper(table->about[0]), table->about + 1, table->json ? "jsonl" : "csv", table->file,
+           each[table->each]);
+    if (table->layout == LAYOUT_OBJECT)
+        printf(", a JSON object");
+    if (table->layout == LAYOUT_ROWS) {
+        printf("; between columns ");
+        visible(table->separator);
+        printf(", at the end of a line ");
+        visible(table->newline);
+        printf("; %s; %s", quoting[table->quoting], table->header ? "with a header" : "no header");
+    }
+    puts(".\n\n| column | ours | unit | digits | absent | where ours differs |\n"
+         "|---|---|---|---|---|---|");
+    for (int i = 0; i < table->column_count; i++)
+        column_row(table, &table->columns[i]);
+    puts("");
+}
+
+static void dialects(void)
+{
+    puts("# Dialects\n\n"
+         "Generated from the tables in `src/sink/dialects` by `make docs`; do not edit.\n\n"
+         "With `--dialect NAME` `--csv` and `--jsonl` write what another tool would have written: "
+         "its names, units, digits and\nquotes. `--table` says which of its tables; by default "
+         "the first that has the form. There is a row for each sample, the first\nincluded, "
+         "and growth counts from the start of recording. Where their figure is wrong ours stands "
+         "under the same name, and\nthe last column says what differs. A value that was not "
+         "read stands there as the tool writes what it does not know.\n");
+    static const char *const names[] = {
+#define DIALECT(name, dialect) name,
+#include "core/dialects.def"
+#undef DIALECT
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const struct pr_dialect *d = pr_dialect_find(names[i]);
+        printf("## %s\n\n%s.\n\n", names[i], d->about);
+        for (const struct pr_table *const *t = d->tables; *t; t++)
+            table_section(*t);
+    }
+}
+
+/* --- the man page ----------------------------------------------------------------------------- */
 
 /* scdoc gives meaning to these. */
 static void escaped(const char *text)
@@ -53,9 +205,9 @@ static void man_option(const struct pr_option *o, unsigned all)
     printf(".");
     if (o->preset)
         printf(" Default: %s.", o->preset);
-    if (o->later_choices)
-        printf(" Not in this version: %s.", o->later_choices);
-    else if (o->later)
+    if (o->choices)
+        printf(" One of: %s.", o->choices);
+    if (o->later)
         printf(" Not in this version.");
     const char *before = " Of ";
     for (const struct pr_command *c = pr_commands; c->name && !(all & ~o->commands) == 0; c++)
@@ -188,9 +340,11 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     if (strcmp(what, "metrics") == 0)
         metrics();
+    else if (strcmp(what, "dialects") == 0)
+        dialects();
     else if (strcmp(what, "man") == 0)
         man();
     else
-        return fputs("usage: gendoc metrics|man\n", stderr), 2;
+        return fputs("usage: gendoc metrics|dialects|man\n", stderr), 2;
     return 0;
 }

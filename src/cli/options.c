@@ -177,11 +177,6 @@ static void wrapped(const char *text, int indent, int width)
     putchar('\n');
 }
 
-static bool is_later(const struct pr_option *o)
-{
-    return o->later && (!o->later_choices || strcmp(o->choices, o->later_choices) == 0);
-}
-
 static void help_option(const struct pr_option *o)
 {
     char left[64];
@@ -196,8 +191,8 @@ static void help_option(const struct pr_option *o)
     n = snprintf(text, sizeof text, "%s", o->help);
     if (o->preset)
         n += snprintf(text + n, sizeof text - (size_t)n, " [%s]", o->preset);
-    if (o->later_choices)
-        snprintf(text + n, sizeof text - (size_t)n, " (not in this version: %s)", o->later_choices);
+    if (o->choices)
+        snprintf(text + n, sizeof text - (size_t)n, " (one of: %s)", o->choices);
     wrapped(text, 30, 100);
 }
 
@@ -205,7 +200,7 @@ static void help_later(unsigned bit)
 {
     char text[1024] = "Not in this version:";
     for (int id = 0; id < OPTION_COUNT; id++)
-        if ((pr_options[id].commands & bit) && is_later(&pr_options[id]))
+        if ((pr_options[id].commands & bit) && pr_options[id].later)
             snprintf(text + strlen(text), sizeof text - strlen(text), " --%s", pr_options[id].name);
     puts("");
     wrapped(text, 0, 100);
@@ -218,7 +213,7 @@ void pr_cli_help(const struct pr_command *command)
     if (command->bit)
         puts("");
     for (int id = 0; id < OPTION_COUNT; id++)
-        if ((pr_options[id].commands & command->bit) && !is_later(&pr_options[id]))
+        if ((pr_options[id].commands & command->bit) && !pr_options[id].later)
             help_option(&pr_options[id]);
     if (!(command->bit & (CMD_RUN | CMD_ATTACH)))
         return;

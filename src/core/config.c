@@ -15,6 +15,12 @@
 #include "util/text.h"
 #include "util/units.h"
 
+static const char dialect_names[] = "native"
+#define DIALECT(name, dialect) " " name
+#include "core/dialects.def"
+#undef DIALECT
+    ;
+
 const struct pr_option pr_options[OPTION_COUNT] = {
 #define FIELD(kind, member) .type = TYPE_##kind, .field = offsetof(struct pr_config, member)
 #define OPTION(id, ...)     [OPTION_##id] = {__VA_ARGS__},
@@ -106,9 +112,6 @@ static int check_choice(const struct pr_option *o, const char *value, const char
 {
     if (!word_in(o->choices, value))
         return pr_error(err, EINVAL, "%s: '%.40s' is not one of: %s", what, value, o->choices);
-    if (o->later_choices && word_in(o->later_choices, value))
-        return pr_error(err, ENOTSUP, "%s: '%s': this version does not have %s yet", what, value,
-                        o->later);
     return 0;
 }
 

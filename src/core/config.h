@@ -71,7 +71,7 @@ struct pr_config {
 };
 
 struct pr_option {
-    const char *name, *arg, *preset, *choices, *later_choices, *later, *min_text, *help;
+    const char *name, *arg, *preset, *choices, *later, *min_text, *help;
     char letter;
     enum pr_option_type type;
     size_t field; /* offset in struct pr_config */

@@ -40,7 +40,11 @@ static int open_streams(struct pr_session *s, struct pr_sink_setting setting, st
             int r = kinds[kind].open(&setting, &o->sinks[o->count], err);
             if (r < 0)
                 return r;
-            o->count++;
+            if (o->sinks[o->count++]->ops->processes && s->config->machine && !setting.processes)
+                return pr_error(err, EINVAL,
+                                "--dialect: '%s' has rows of processes; the machine has them with "
+                                "--processes",
+                                setting.dialect);
         }
     return 0;
 }
@@ -55,8 +59,17 @@ static bool is_recorded(const struct pr_config *c)
     return c->kept && !c->no_record;
 }
 
-static int check_record(const struct pr_config *c, struct proctor_error *err)
+static bool is_native(const struct pr_config *c)
 {
+    return strcmp(c->dialect, "native") == 0;
+}
+
+static int check_settings(const struct pr_config *c, struct proctor_error *err)
+{
+    if (is_native(c) && c->table)
+        return pr_error(err, EINVAL,
+                        "--table: '%s': only a dialect has tables; name one with --dialect",
+                        c->table);
     if (c->output && c->no_record && c->origin[OPTION_OUTPUT] == ORIGIN_OPTION &&
         c->origin[OPTION_NO_RECORD] == ORIGIN_OPTION)
         return pr_error(err, EINVAL, "--output and --no-record exclude each other");
@@ -111,8 +124,11 @@ static int open_all(struct pr_session *s, struct outputs *o, struct proctor_erro
                                       .events = &s->events,
                                       .roll = &s->roll,
                                       .run = s->run,
-                                      .notes = &s->phases.notes};
-    int r = check_record(s->config, err);
+                                      .notes = &s->phases.notes,
+                                      .dialect = is_native(s->config) ? NULL : s->config->dialect,
+                                      .table = s->config->table,
+                                      .job = &s->job};
+    int r = check_settings(s->config, err);
     if (r == 0)
         r = open_streams(s, setting, o, err);
     return r == 0 ? try_record(s, &setting, o, err) : r;
@@ -155,7 +171,8 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
         pr_net_open(&s->net, &s->host, s->watched.empty_handed);
     for (size_t kind = 0; kind < KINDS; kind++)
         wanted += named(s, kind)->count;
-    s->own_fds += (int)(wanted + (s->config->processes ? s->config->csv.count : 0));
+    bool two = s->config->processes && is_native(s->config); /* files for each --csv */
+    s->own_fds += (int)(wanted + (two ? s->config->csv.count : 0));
     o.sinks = calloc(wanted + 1 + s->own_sink_count, sizeof *o.sinks);
     int r = o.sinks ? open_all(s, &o, err) : pr_error(err, ENOMEM, "out of memory");
     bool any = o.count || s->own_sink_count;

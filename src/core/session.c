@@ -148,6 +148,7 @@ int pr_session_begin(struct pr_session *s)
     s->roll.forks = s->select.reads & READ_CPUS ? -pr_machine_forks(&s->host) : NAN;
     pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup);
     pr_tick_gpu_start(s);
+    s->job.no_gpu = (s->select.reads & READ_GPU) && !s->machine.gpus;
     share_descriptors(s);
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return s->timer < 0 ? -errno : arm(s, s->start_boot);
@@ -248,11 +249,12 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     double dt = rate_time(s);
     pr_tick_job(s, dt, last);
     pr_tick_machine(s, now);
+    memcpy(s->now.limit, s->limits.total, sizeof s->now.limit);
+    if (s->matches.count)
+        pr_tick_matches(s, now, dt);
     s->now.member_count = 0;
     if (s->want_members)
         pr_tick_members(s, dt);
-    if (s->matches.count)
-        pr_tick_matches(s, now, dt);
     s->sampled = now;
     s->taken++;
     watch_clock(s, now);
@@ -363,10 +365,11 @@ static void free_memory(struct pr_session *s)
     pr_snapshot_done(&s->now);
     pr_snapshot_done(&s->average.out);
     pr_snapshot_done(&s->average.kept);
-    pr_matches_done(&s->matches);
     pr_stats_done(&s->stats);
-    if (!s->stuck)
+    if (!s->stuck) { /* the writer may still come back to what is in there */
+        pr_matches_done(&s->matches);
         pr_roll_done(&s->roll);
+    }
     pr_phases_done(&s->phases, !s->stuck);
     pr_oom_done(&s->oom);
     free(s->left);

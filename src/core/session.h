@@ -40,6 +40,7 @@ struct pr_session {
     struct pr_queue *queue;     /* NULL without outputs */
     struct pr_sink **own_sinks; /* of the library's user: the queue's when it is there */
     proctor_sample_fn *on_sample;
+    struct pr_sink_job job;
     const char *run, *(*summarize)(void *); /* for the sinks: the run, and at its end the summary */
     void *on_sample_data, *summarize_data;
 
@@ -83,7 +84,6 @@ struct pr_session {
 void pr_session_name(char *text, size_t size);
 int pr_session_init(struct pr_session *s, const struct pr_config *config,
                     struct proctor_error *err);
-/* Whom it is about. */
 int pr_session_watch(struct pr_session *s, const struct pr_target_setting *setting,
                      struct proctor_error *err);
 /* Opens the outputs and starts the writer. */

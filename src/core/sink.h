@@ -26,6 +26,16 @@ struct pr_sink_ops {
     bool processes; /* it wants the values of each process, whatever the settings say */
 };
 
+/* What the job was, besides its values. */
+struct pr_sink_job {
+    char *const *argv;          /* NULL-terminated; NULL where it is no command */
+    pid_t pid;                  /* its first process, 0 where there is none */
+    pid_t group;                /* the process group of the job, or that is watched */
+    pid_t recorder;             /* whoever recorded it */
+    bool no_gpu;                /* it is known that the machine has none */
+    int exit_code, exit_signal; /* -1 where there is none; known at the summary */
+};
+
 struct pr_sink_setting {
     const char *path;
     bool processes; /* also a row per process */
@@ -34,9 +44,11 @@ struct pr_sink_setting {
     const struct pr_roll *roll; /* those below snapshot->enrolled, and all at the summary */
     const char *run;            /* what the run is: members of a JSON object; NULL for nothing */
     struct pr_notes *notes;
-    int fd;            /* of the run file, which is the sink's where opening succeeds */
-    bool asked_for;    /* by --output: what is in the way is an error at once */
-    _Atomic int *held; /* descriptors that the run file has; kept up to date */
+    int fd;                        /* of the run file, which is the sink's where opening succeeds */
+    bool asked_for;                /* by --output: what is in the way is an error at once */
+    _Atomic int *held;             /* descriptors that the run file has; kept up to date */
+    const char *dialect, *table;   /* of another tool (dialect.h); NULL: our own, its first */
+    const struct pr_sink_job *job; /* until the sink is closed; NULL where nothing is known */
 };
 
 /* Opens the file, or - for standard output. */

@@ -13,6 +13,7 @@ struct pr_member {
     pid_t pid, ppid;
     int64_t started; /* wall time, ns */
     char comm[COMM_MAX];
+    const char *match; /* the name of its rule of --match, while the session lives; NULL for none */
     double value[PROC_METRICS];
 };
 
@@ -22,6 +23,7 @@ struct proctor_snapshot {
     int64_t interval;         /* since the sample before, ns */
     int64_t machine_interval; /* since the machine was read before, ns; it may be longer */
     bool first, last;
+    double limit[LIMIT_COUNT];        /* what ratios are of; NaN where unknown */
     size_t enrolled;                  /* entries of the roll that were there */
     double value[METRIC_COUNT];       /* the job's and the machine's; NaN is absent */
     unsigned char mark[METRIC_COUNT]; /* enum pr_mark */

@@ -131,6 +131,7 @@ static void copy_member(struct pr_session *s, struct pr_entity *e, const struct 
     m->ppid = e->ppid;
     m->started = pr_host_wall_of(&s->host, e->start);
     memcpy(m->comm, e->comm, sizeof m->comm);
+    m->match = e->match == MATCH_NONE ? NULL : s->matches.items[e->match].name;
     pr_derive(e->value, e->previous, basis, NULL);
     memcpy(m->value, e->value, sizeof m->value);
     for (int id = 0; id < PROC_METRICS && e->aged; id++)

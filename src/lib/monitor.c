@@ -186,6 +186,8 @@ static void call_back(const struct proctor_snapshot *s, void *data)
 static const char *summarize(void *data)
 {
     struct proctor_monitor *m = data;
+    m->session.job.exit_code = m->facts.exit_code;
+    m->session.job.exit_signal = m->facts.exit_signal;
     pr_summary_members(&m->summary_members, &m->session, &m->facts);
     return pr_buf_text(&m->summary_members);
 }
@@ -216,6 +218,22 @@ static void describe(struct proctor_monitor *m)
         snprintf(text, size, "match %s", m->config.text[OPTION_MATCH]);
     else if (target->kind == TARGET_SYSTEM)
         snprintf(text, size, "machine");
+}
+
+/* For sinks that say more of a job than its values. A job that we start stays in our group. */
+static void introduce(struct proctor_monitor *m)
+{
+    const struct pr_target_setting *target = &m->target;
+    bool tree = target->kind == TARGET_TREE, group = target->kind == TARGET_GROUP;
+    pid_t pgid = group ? target->root : !tree ? getpgrp() : 0;
+    if (tree && !m->session.host.foreign)
+        pgid = getpgid(target->root);
+    m->session.job = (struct pr_sink_job){.argv = m->facts.argv,
+                                          .pid = tree ? target->root : 0,
+                                          .group = pgid,
+                                          .recorder = getpid(),
+                                          .exit_code = -1,
+                                          .exit_signal = -1};
 }
 
 static int prepare(struct proctor_monitor *m, struct proctor_error *err)
@@ -251,6 +269,7 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
     if (r == 0)
         r = pr_session_watch(&m->session, &m->target, err);
     if (r == 0) {
+        introduce(m);
         pr_summary_run_members(&m->run_members, &m->session, &m->facts);
         m->session.run = pr_buf_text(&m->run_members);
         m->session.summarize = summarize;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sink.h"
+#include "core/dialect.h"
 #include "sink/outfile.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -127,6 +127,8 @@ static char *processes_path(const char *path)
 int pr_csv_open(const struct pr_sink_setting *setting, struct pr_sink **ret_sink,
                 struct proctor_error *err)
 {
+    if (setting->dialect)
+        return pr_dialect_open_as(setting, DIALECT_CSV, ret_sink, err);
     if (setting->processes && strcmp(setting->path, "-") == 0)
         return pr_error(err, EINVAL,
                         "--processes needs a file of its own: name one with --csv FILE, not -");

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/dialect.h"
 #include "core/line.h"
-#include "core/sink.h"
 #include "sink/outfile.h"
 #include "util/clock.h"
 
@@ -250,6 +250,8 @@ static const struct pr_sink_ops ops = {.write = jsonl_write,
 int pr_jsonl_open(const struct pr_sink_setting *setting, struct pr_sink **ret_sink,
                   struct proctor_error *err)
 {
+    if (setting->dialect)
+        return pr_dialect_open_as(setting, DIALECT_JSONL, ret_sink, err);
     struct jsonl *l = calloc(1, sizeof *l);
     char *run = strdup(setting->run ? setting->run : "");
     if (!l || !run) {

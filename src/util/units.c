@@ -3,6 +3,8 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/scan.h"
@@ -72,6 +74,81 @@ void pr_units_number(struct pr_buf *out, double v)
         out->len--;
     if (out->len && out->data[out->len - 1] == '.')
         out->len--;
+}
+
+#define EXACT_MOST     1e22 /* beyond this no figure of ours is real */
+#define EXACT_DECIMALS 17
+
+static int print_exact(char *text, size_t size, double v, int decimals)
+{
+    return isfinite(v) && fabs(v) < EXACT_MOST && decimals <= EXACT_DECIMALS
+               ? snprintf(text, size, "%.*f", decimals, v)
+               : 0;
+}
+
+void pr_units_exact(struct pr_buf *out, double v, int decimals)
+{
+    char text[64];
+    int n = print_exact(text, sizeof text, v, decimals);
+    int whole = decimals ? (int)strspn(text + (n && *text == '-'), "0123456789") : n;
+    if (!n)
+        return;
+    if (decimals)
+        whole += *text == '-';
+    pr_buf_add(out, text, (size_t)whole);
+    if (decimals) { /* the locale's point may be anything, and of any length */
+        pr_buf_char(out, '.');
+        pr_buf_add(out, text + n - decimals, (size_t)decimals);
+    }
+}
+
+double pr_units_round(double v, int decimals)
+{
+    char text[64];
+    return print_exact(text, sizeof text, v, decimals) ? strtod(text, NULL) : v;
+}
+
+/* The digits of v without point and trailing zeros, as few as read back; returns how many stand
+ * before the point. */
+static int shortest_digits(double v, char *digits)
+{
+    char text[40];
+    size_t n = 0;
+    for (int precision = 14; precision <= 16; precision++) { /* with 15 digits none is too many */
+        snprintf(text, sizeof text, "%.*e", precision, v);
+        if (strtod(text, NULL) == v)
+            break;
+    }
+    const char *e = strchr(text, 'e');
+    for (const char *p = text; p < e; p++)
+        if (*p >= '0' && *p <= '9')
+            digits[n++] = *p;
+    while (n > 1 && digits[n - 1] == '0')
+        n--;
+    digits[n] = '\0';
+    return atoi(e + 1) + 1;
+}
+
+void pr_units_shortest(struct pr_buf *out, double v)
+{
+    char digits[24];
+    if (!isfinite(v))
+        return;
+    int before = shortest_digits(fabs(v), digits), n = (int)strlen(digits);
+    if (signbit(v))
+        pr_buf_char(out, '-');
+    if (before < -3 || before > 16) {
+        pr_buf_add(out, digits, 1);
+        if (n > 1)
+            pr_buf_printf(out, ".%s", digits + 1);
+        pr_buf_printf(out, "e%c%02d", before < 1 ? '-' : '+', abs(before - 1));
+    } else if (before <= 0) {
+        pr_buf_printf(out, "0.%.*s%s", -before, "000", digits);
+    } else if (before >= n) {
+        pr_buf_printf(out, "%s%.*s.0", digits, before - n, "0000000000000000");
+    } else {
+        pr_buf_printf(out, "%.*s.%s", before, digits, digits + before);
+    }
 }
 
 static void significant(struct pr_buf *out, double v)

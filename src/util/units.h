@@ -28,6 +28,12 @@ const char *pr_units_suffix(enum pr_unit unit);
 /* A plain decimal number, at most nine decimals, no trailing zeros. */
 void pr_units_number(struct pr_buf *out, double v);
 void pr_units_fixed(struct pr_buf *out, double v, int decimals);
+/* As C and Python print it: the exact value, rounded to so many decimals, an exact half to even. */
+void pr_units_exact(struct pr_buf *out, double v, int decimals);
+/* The same as a number again: Python's round(). */
+double pr_units_round(double v, int decimals);
+/* The shortest text that reads back as v, with a point or an exponent in it: Python's repr(). */
+void pr_units_shortest(struct pr_buf *out, double v);
 /* For people, three significant digits: "412 MiB", "1.72 cores", "12.4 s", "1 h 12 m 04 s". */
 void pr_units_human(struct pr_buf *out, double v, enum pr_unit unit);
 

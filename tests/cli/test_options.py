@@ -19,16 +19,16 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
-            ["--match=name=^x$"], ["--peaks", "interval"]]
+            ["--match=name=^x$"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
+           [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
+                                       "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
+                                       "gnu-time")]
 # Those of commands that record nothing; test_runs*.py has them.
 OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all"}
 LATER = [["--report", "x.html"],
          ["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
          ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"], ["--textfile", "x"],
-         ["--prefix", "x"], ["--table", "x"]] + \
-        [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
-                                    "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
-                                    "gnu-time")]
+         ["--prefix", "x"]]
 # Option, value, and what the message must have besides: the remedy.
 BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "0", "1ms"),
        ("--interval", "", "100ms"), ("--interval", "-1s", "100ms"), ("--interval", "1s2", "100ms"),
@@ -39,7 +39,7 @@ BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "
        ("--label", "=x", "KEY=VALUE"), ("--memory-total", "much", "64GiB"),
        ("--memory-total", "0", "1 byte"), ("--cpu-total", "0", "0.001"),
        ("--cpu-total", "two", "2.5"), ("--exact", "often", "auto"),
-       ("--dialect", "klingon", "native"),
+       ("--dialect", "klingon", "native"), ("--table", "x", "--dialect"),
        ("--peaks", "all", "interval"), ("--budget", "much", "1%"), ("--budget", "0", "0.001%"),
        ("--color", "maybe", "always"), ("--flush-timeout", "x", "2s"), ("--name", "", "NAME"),
        ("--csv", "", "FILE"), ("--summary", "", "FILE"), ("--root", "/no/such", "/no/such")]

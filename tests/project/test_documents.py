@@ -6,13 +6,16 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 
 def output(*args, **kw):
     return subprocess.run([str(a) for a in args], check=True, capture_output=True, text=True, **kw).stdout
 
 
-def test_metrics_document_is_current(root, build):
-    assert (root / "doc/metrics.md").read_text() == output(build / "gendoc", "metrics"), "run `make docs`"
+@pytest.mark.parametrize("name", ["metrics", "dialects"])
+def test_documents_of_tables_are_current(root, build, name):
+    assert (root / f"doc/{name}.md").read_text() == output(build / "gendoc", name), "run `make docs`"
 
 
 def test_man_page_has_every_option(build):

@@ -238,12 +238,11 @@ static void test_later_parts_are_refused(void **state)
     (void)state;
     for (int id = 0; id < OPTION_COUNT; id++) {
         const struct pr_option *o = &pr_options[id];
-        if (!o->later || o->type == TYPE_CHOICE)
+        if (!o->later)
             continue;
         const char *value = o->type == TYPE_FLAG ? "true" : o->type == TYPE_LABELS ? "a=b" : "x";
         refuse(o->name, value, ENOTSUP, o->later);
     }
-    refuse("dialect", "snakemake", ENOTSUP, "dialects");
 }
 
 static void test_switching_off_what_is_not_there_is_fine(void **state)

@@ -4,6 +4,41 @@
 #include "check.h"
 #include "util/units.h"
 
+/* --- a locale with a decimal comma of two bytes ----------------------------------------------- */
+
+static bool comma;
+
+int __wrap_snprintf(char *text, size_t size, const char *format, ...);
+double __real_strtod(const char *text, char **end);
+double __wrap_strtod(const char *text, char **end);
+
+int __wrap_snprintf(char *text, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, size, format, args);
+    va_end(args);
+    char *point = comma ? strchr(text, '.') : NULL;
+    if (!point)
+        return n;
+    memmove(point + 2, point + 1, strlen(point + 1) + 1);
+    memcpy(point, ",,", 2);
+    return n + 1;
+}
+
+double __wrap_strtod(const char *text, char **end)
+{
+    char plain[64];
+    const char *point = strstr(text, ",,");
+    if (!point)
+        return __real_strtod(text, end);
+    size_t before = (size_t)(point - text);
+    memcpy(plain, text, before);
+    plain[before] = '.';
+    strcpy(plain + before + 1, point + 2);
+    return __real_strtod(plain, end);
+}
+
 static void test_names_and_suffixes(void **state)
 {
     (void)state;
@@ -174,6 +209,92 @@ static void test_parse_number_and_percent(void **state)
     check_parse(pr_units_parse_percent, percents, COUNT_OF(percents));
 }
 
+struct printed {
+    double v;
+    int decimals;
+    const char *text;
+};
+
+/* What Python says to '%.*f' % v, of the exact value. */
+static const struct printed exact[] = {
+    {0, 0, "0"},
+    {0.5, 0, "0"},
+    {1.5, 0, "2"},
+    {2.5, 0, "2"},
+    {0.125, 2, "0.12"},
+    {0.375, 2, "0.38"},
+    {1.005, 2, "1.00"},
+    {2.675, 2, "2.67"},
+    {-2.5, 0, "-2"},
+    {-0.125, 2, "-0.12"},
+    {1794722606.5, 3, "1794722606.500"},
+    {9007199254740993.0, 1, "9007199254740992.0"},
+    {1e21, 0, "1000000000000000000000"},
+};
+
+/* What Python says to repr(v). */
+static const struct printed shortest[] = {
+    {0, 0, "0.0"},
+    {-0.0, 0, "-0.0"},
+    {1, 0, "1.0"},
+    {10, 0, "10.0"},
+    {0.1, 0, "0.1"},
+    {0.25, 0, "0.25"},
+    {0.0001, 0, "0.0001"},
+    {0.001234, 0, "0.001234"},
+    {0.00001, 0, "1e-05"},
+    {1.5e-6, 0, "1.5e-06"},
+    {-3.25, 0, "-3.25"},
+    {1.0 / 3, 0, "0.3333333333333333"},
+    {2.0 / 3, 0, "0.6666666666666666"},
+    {0.1 + 0.2, 0, "0.30000000000000004"},
+    {1794722606.1234567, 0, "1794722606.1234567"},
+    {1e15, 0, "1000000000000000.0"},
+    {9007199254740993.0, 0, "9007199254740992.0"},
+    {1e16, 0, "1e+16"},
+    {1.5e300, 0, "1.5e+300"},
+};
+
+static void check_printed(void)
+{
+    struct pr_buf b = {0};
+    for (size_t i = 0; i < COUNT_OF(exact); i++) {
+        pr_units_exact(&b, exact[i].v, exact[i].decimals);
+        assert_buf(&b, exact[i].text);
+    }
+    for (size_t i = 0; i < COUNT_OF(shortest); i++) {
+        pr_units_shortest(&b, shortest[i].v);
+        assert_buf(&b, shortest[i].text);
+    }
+    assert_exactly(pr_units_round(2.675, 2), 2.67);
+    assert_exactly(pr_units_round(0.00005, 4), 0.0001);
+    assert_exactly(pr_units_round(1234.5, 0), 1234);
+    pr_buf_done(&b);
+}
+
+static void test_as_python_prints(void **state)
+{
+    struct pr_buf b = {0};
+    (void)state;
+    check_printed();
+    pr_units_exact(&b, NAN, 2);
+    pr_units_exact(&b, INFINITY, 2);
+    pr_units_exact(&b, 1e22, 2);
+    pr_units_shortest(&b, NAN);
+    pr_units_shortest(&b, -INFINITY);
+    assert_buf(&b, "");
+    assert_absent(pr_units_round(NAN, 2));
+    pr_buf_done(&b);
+}
+
+static void test_python_prints_no_comma(void **state)
+{
+    (void)state;
+    comma = true;
+    check_printed();
+    comma = false;
+}
+
 /* A decimal comma in the locale changes nothing, where such a locale is installed. */
 static void test_locale_free(void **state)
 {
@@ -202,6 +323,8 @@ int main(void)
         cmocka_unit_test(test_parse_size),
         cmocka_unit_test(test_parse_number_and_percent),
         cmocka_unit_test(test_locale_free),
+        cmocka_unit_test(test_as_python_prints),
+        cmocka_unit_test(test_python_prints_no_comma),
     };
     return cmocka_run_group_tests_name("units", tests, NULL, NULL);
 }
