@@ -102,7 +102,8 @@ def test_the_rows_are_the_same_in_both_forms():
 
 
 def test_every_golden_file_says_where_it_comes_from():
-    files = {p.name for p in GOLDEN.iterdir()} - {"README.md", "rows.json", "rows.txt", "sources.json", "corrections.json"}
+    files = {p.name for p in GOLDEN.iterdir()}
+    files -= {"README.md", "rows.json", "rows.txt", "sources.json", "corrections.json"}
     assert files == set(SOURCES)
     assert {plain(name) for name in SOURCES} == set(MUST_MATTER)
     for correction in json.loads((GOLDEN / "corrections.json").read_text()):

@@ -24,7 +24,8 @@ def gnu_time(rows, scratch):
     if not pathlib.Path(program).exists() or not compiler:
         raise originals.Missing("it needs GNU time and a C compiler: tools/install-deps test")
     library = scratch / "rusage.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, pathlib.Path(__file__).with_name("rusage.c")], check=True)
+    source = pathlib.Path(__file__).with_name("rusage.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
     final = rows["samples"][-1]["values"]
     figures = [rows["run"]["duration"] * 1e6, final["cpu.user"] * 1e6, final["cpu.system"] * 1e6,
                final["mem.rss.peak"] / 1024, final["faults.minor"], final["faults.major"],

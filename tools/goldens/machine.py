@@ -132,7 +132,8 @@ class Machine:
         of["system"] -= of["irq"] + of["softirq"]
         line = " ".join(str(ticks(of[name])) for name in
                         ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest"))
-        self.write("proc/stat", f"cpu  {line} 0\ncpu0 {line} 0\nbtime {BOOT}\nprocesses {5000 + value('system.forks')}\n")
+        self.write("proc/stat", f"cpu  {line} 0\ncpu0 {line} 0\nbtime {BOOT}\n"
+                                f"processes {5000 + value('system.forks')}\n")
         names = {"MemTotal": "mem.total", "MemFree": "mem.free", "MemAvailable": "mem.available",
                  "Buffers": "mem.buffers", "Cached": "mem.cached", "Active": "mem.active",
                  "Inactive": "mem.inactive", "Active(anon)": "mem.active.anon",
@@ -163,7 +164,8 @@ class Machine:
         comm = process["command"].replace(" ", "_")
         self.write(f"{here}/stat", f"{pid} ({comm}) {' '.join(map(str, fields + [0] * 28))}\n")
         self.write(f"{here}/statm", f"{round(value['mem.vms'] / PAGE)} {round(value['mem.rss'] / PAGE)} 0 0 0 0 0\n")
-        self.write(f"{here}/status", f"Name:\t{comm}\nThreads:\t{value['threads']}\nVmRSS:\t{kib(value['mem.rss'])} kB\n")
+        self.write(f"{here}/status", f"Name:\t{comm}\nThreads:\t{value['threads']}\n"
+                                     f"VmRSS:\t{kib(value['mem.rss'])} kB\n")
         io_lines = (("rchar", "rchar"), ("wchar", "wchar"), ("syscr", None), ("syscw", None),
                     ("read_bytes", "read"), ("write_bytes", "write"), ("cancelled_write_bytes", None))
         self.write(f"{here}/io", "".join(f"{name}: {value['io.' + key] if key else 0}\n" for name, key in io_lines))

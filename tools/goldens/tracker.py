@@ -153,7 +153,8 @@ def first(rows, scratch):
     namespace = {"__name__": "seed"}
     exec("from contextlib import suppress\nfrom csv import QUOTE_NONNUMERIC, writer as csv_writer\n"
          "from functools import cache\nfrom os import getpid\nfrom re import search\n"
-         "from subprocess import PIPE, TimeoutExpired\nfrom sys import stdout\nfrom typing import Optional\n", namespace)
+         "from subprocess import PIPE, TimeoutExpired\nfrom sys import stdout\nfrom typing import Optional\n",
+         namespace)
     for block in blocks(originals.seed("001")):
         if not re.search(r"^def \w+\(\s*self", block, re.M):
             exec(block, namespace)

@@ -110,6 +110,7 @@ def stouputils(rows, scratch):
     writer = csv.DictWriter(out, lines[0], lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
+    made.source = "stouputils.metrics.jsonl, written by Python's csv: the original writes no file"
     made.add("metrics-csv.csv", out.getvalue())
     return made
 
