@@ -147,11 +147,14 @@ void pr_sketch_add(struct pr_sketches *s, int series, double v, double seconds)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* The middle of a bucket. */
+/* The middle of a bucket: its bits, and half of those that it does not tell apart. */
 static double value_of(int bucket)
 {
-    double mantissa = 1 + ((bucket & ((1 << BUCKET_BITS) - 1)) + 0.5) / (1 << BUCKET_BITS);
-    return ldexp(mantissa, (bucket >> BUCKET_BITS) + EXPONENT_LEAST);
+    const uint64_t least = (uint64_t)(EXPONENT_LEAST + EXPONENT_BIAS) << BUCKET_BITS;
+    uint64_t bits = (least + (uint64_t)bucket) << SHIFT | (uint64_t)1 << (SHIFT - 1);
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
 }
 
 /* The next bucket from `place` on that has anything in it; BUCKETS where none has. */
