@@ -95,16 +95,18 @@ static void man_phases(void)
 
 static void man_runs(void)
 {
-    puts("# RECORDED RUNS\n\n"
-         "*RUN* is a file, an id from *proctor ls* or its unique beginning, or *last*: the one that "
-         "began last. Runs are in\n_${PROCTOR_HOME:-${XDG_STATE_HOME:-~/.local/state}/proctor}/runs_. "
-         "One that is being recorded can be shown and exported as\nfar as it has come. One whose "
-         "recorder was killed has all samples up to the last that was taken, and no summary:\n"
-         "*show* makes one from the samples, and *recover* writes it. Such a summary has the same "
-         "figures; names of *--match*, who\nwas left running and what recording has cost are not "
-         "in it.\n\n"
-         "The run log has a line for each phase that has ended (*ts*, *type*, *name*, *seconds*, "
-         "and what else is known of it) and each\nevent (*ts*, *type*, *event*, *data*).\n");
+    puts(
+        "# RECORDED RUNS\n\n"
+        "*RUN* is a file, an id from *proctor ls* or its unique beginning, or *last*: the one that "
+        "began last. Runs are "
+        "in\n_${PROCTOR_HOME:-${XDG_STATE_HOME:-~/.local/state}/proctor}/runs_. "
+        "One that is being recorded can be shown and exported as\nfar as it has come. One whose "
+        "recorder was killed has all samples up to the last that was taken, and no summary:\n"
+        "*show* makes one from the samples, and *recover* writes it. Such a summary has the same "
+        "figures; names of *--match*, who\nwas left running and what recording has cost are not "
+        "in it.\n\n"
+        "The run log has a line for each phase that has ended (*ts*, *type*, *name*, *seconds*, "
+        "and what else is known of it) and each\nevent (*ts*, *type*, *event*, *data*).\n");
 }
 
 static void man(void)

@@ -66,7 +66,8 @@ static bool long_option(struct line *l, const char *word)
     snprintf(written, sizeof written, "%.*s", (int)n, word);
     if (strcmp(written, "--help") == 0)
         return l->help = true;
-    return apply(l, pr_option_find_of(written + 2, l->command->bit), written, equals ? equals + 1 : NULL);
+    return apply(l, pr_option_find_of(written + 2, l->command->bit), written,
+                 equals ? equals + 1 : NULL);
 }
 
 /* -i1s, -i 1s, -qv */

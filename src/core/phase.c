@@ -10,9 +10,9 @@
 #include "util/clock.h"
 #include "util/scan.h"
 
-#define OTHERS "(others)"
+#define OTHERS        "(others)"
 #define EXTRA_SAMPLES 20.0 /* in a second, for phases */
-#define ENDS   2 /* samples at its beginning and its end */
+#define ENDS          2    /* samples at its beginning and its end */
 
 struct pr_phase_open {
     struct pr_phase phase;

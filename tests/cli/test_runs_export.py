@@ -148,10 +148,11 @@ def live_summary(path):
 
 
 def test_what_was_selected_is_what_comes(proctor):
-    done = proctor.run("-q", "-i", "20ms", "--select", "cpu.*,mem.rss", "--csv", "live.csv", "--processes", "sleep", "0.2")
+    done = proctor.run("-q", "-i", "20ms", "--select", "cpu.usage,cpu.ratio,mem.rss,io.read.rate,system.cpu.usage", "--csv", "live.csv", "--processes", "sleep", "0.2")
     assert done.returncode == 0
     [path] = proctor.runs()
     exported(proctor, path, "--format", "csv", "--processes", "-o", "again.csv")
+    same_figures(live_summary(path)["metrics"], rebuilt(proctor, path)["metrics"])
     for name in ("csv", "processes.csv"):  # without PSS nothing has an age
         assert (proctor.work / f"again.{name}").read_text() == (proctor.work / f"live.{name}").read_text()
 
