@@ -175,6 +175,9 @@ static void man(void)
         "_$XDG_CONFIG_HOME/proctor/config_, else _~/.config/proctor/config_\n\tLines of the form "
         "\"interval = 100ms\"; a \\# begins a comment. Options go before variables, those "
         "before the file.\n\n"
+        "_$PROCTOR_HOME/runs/ID.proctor_, else _$XDG_STATE_HOME/proctor/runs/ID.proctor_, else\n"
+        "_~/.local/state/proctor/runs/ID.proctor_\n\tWhat was recorded of a run: an SQLite "
+        "database. doc/run-file.md has its tables.\n\n"
         "_$XDG_RUNTIME_DIR/proctor/ID.sock_, else _/tmp/proctor-UID/proctor/ID.sock_\n\tThe socket "
         "of a run.\n");
     puts("# EXAMPLES\n\n\tproctor run make -j8\n\n\tproctor run -i 100ms --csv run.csv "

@@ -52,8 +52,9 @@ PROCTOR_API int proctor_monitor_watch_cgroup(struct proctor_monitor *m, const ch
 PROCTOR_API int proctor_monitor_watch_match(struct proctor_monitor *m, const char *rule,
                                             struct proctor_error *err);
 PROCTOR_API int proctor_monitor_watch_system(struct proctor_monitor *m, struct proctor_error *err);
-/* Any option of `proctor attach` by its long name without dashes: "interval", "csv", "select"...
- * Flags take "true". Before start or the first collect. */
+/* Any option of `proctor attach` by its long name without dashes: "interval", "csv", "output" (the
+ * run file; there is none where it is not set)... Flags take "true". Before start or the first
+ * collect. */
 PROCTOR_API int proctor_monitor_set(struct proctor_monitor *m, const char *option,
                                     const char *value, struct proctor_error *err);
 

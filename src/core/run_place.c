@@ -160,11 +160,13 @@ int pr_run_file_create(const struct pr_run_name *name, char *ret_path, size_t si
     if (fd < 0)
         return fd;
     const char *made = name->path ? name->path : path;
-    if (realpath(made, whole) && strlen(whole) < size) {
+    int code = realpath(made, whole) ? 0 : errno;
+    if (code == 0 && strlen(whole) < size) {
         memcpy(ret_path, whole, strlen(whole) + 1);
         return fd;
     }
     close(fd);
     unlink(made);
-    return pr_error(err, ENAMETOOLONG, "%s: '%s'", strerror(ENAMETOOLONG), made);
+    code = code ? code : ENAMETOOLONG;
+    return pr_error(err, code, "%s: '%s'", strerror(code), made);
 }

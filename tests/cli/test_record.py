@@ -10,7 +10,8 @@ import subprocess
 
 import pytest
 
-from proctor_cli import ROOT, finish, open_run, query, said, skip_visibly, wait_until
+from proctor_cli import ROOT, finish, open_run, query, read_csv, said, skip_visibly, wait_until
+from test_gpu import TWO, gpu  # noqa: F401
 
 DOCUMENT = ROOT / "doc" / "run-file.md"
 TABLES = {"run", "metrics", "entities", "events", "phases", "summary", "mark_sets", "job_samples", "system_samples",
@@ -231,7 +232,6 @@ def test_a_killed_job(proctor):
 def test_samples_are_those_of_the_csv(proctor):
     path = recorded(proctor, "-i", "50ms", "--csv", "a.csv", "sh", "-c",
                     "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.3")
-    from proctor_cli import read_csv
     rows, base = read_csv(proctor.work / "a.csv"), open_run(path)
     job = base.execute("SELECT * FROM job_samples ORDER BY sample").fetchall()
     system = {row["sample"]: row for row in base.execute("SELECT * FROM system_samples")}
@@ -264,7 +264,6 @@ def test_what_did_not_change_can_be_had_all_the_same(proctor):
     """The rows of processes, filled in, are those of --processes."""
     path = recorded(proctor, "-i", "50ms", "--processes", "--csv", "a.csv", "sh", "-c",
                     "sleep 0.7 & i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exec sleep 0.6")
-    from proctor_cli import read_csv
     members, base = rows_of_members(path), open_run(path)
     elapsed = {round(r["elapsed"] / 1e9, 3): r["sample"] for r in base.execute("SELECT * FROM job_samples")}
     rows = read_csv(proctor.work / "a.processes.csv")
@@ -376,3 +375,15 @@ def test_an_interrupted_attach_is_whole(proctor):
     assert finish(process)[0] == 0
     assert os.listdir(proctor.work) == ["a.proctor"]
     assert query(proctor.work / "a.proctor", "SELECT count(*) FROM summary") == [1]
+
+
+def test_gpus_are_in_it(gpu):
+    """A driver's library that says what it is told (tests/fake_nvml)."""
+    _, devices, _ = gpu.run(TWO + "util 0 80 0 99\n", "-i", "200ms", "-o", "a.proctor", "sleep", "1.2")
+    path = gpu.proctor.work / "a.proctor"
+    assert query(path, "SELECT name, model, uuid, counted FROM entities WHERE kind = 'gpu' ORDER BY name") == \
+        [("gpu0", "H200", "GPU-aaaa", 1), ("gpu1", "H100", "GPU-bbbb", 1)]
+    rows = query(path, "SELECT name, gpu_mem_total_bytes FROM gpu_samples JOIN entities ON id = entity"
+                       " WHERE gpu_mem_total_bytes")
+    assert {name: total for name, total in rows} == {"gpu0": 150e9, "gpu1": 80e9}
+    assert 2 <= len(query(path, "SELECT 1 FROM gpu_samples")) <= sum(map(len, devices.values())) + 4
