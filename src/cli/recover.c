@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `proctor recover`: the end of a run whose recorder died. */
-#include <fcntl.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "cli/runs.h"
 #include "report/rebuild.h"
@@ -26,7 +24,7 @@ static int rebuild(const char *path, struct pr_buf *summary, struct proctor_erro
     struct pr_stored *r = NULL;
     int code = pr_stored_open(&r, path, STORED_READ, err);
     if (code == 0 && r->state == RUN_RUNNING)
-        code = pr_error(err, 16 /* EBUSY */, "%s is being recorded", r->id);
+        code = pr_error(err, EBUSY, "%s is being recorded", r->id);
     else if (code == 0)
         code = r->state == RUN_DIED;
     pr_stored_close(r);
@@ -41,7 +39,6 @@ static int rebuild(const char *path, struct pr_buf *summary, struct proctor_erro
     return code < 0 ? code : 1;
 }
 
-/* Two of us must not do it at once; the lock goes with the descriptor, after SQLite's. */
 static bool recover(const char *path, bool quiet)
 {
     struct proctor_error err;

@@ -11,6 +11,7 @@
 
 #define EVENTS_SHOWN 20
 #define PHASES_SHOWN 50
+#define COUNT(list)  (sizeof list / sizeof *list)
 #define CELLS        8
 #define CELL_BYTES   64
 
@@ -26,6 +27,7 @@ struct show {
 struct table {
     const char *const *heads;
     int columns, left;  /* so many of the first stand at the left */
+    bool remarks;       /* in the last column */
     struct pr_buf text; /* cells, each with a NUL */
     size_t cells;
     int width[CELLS];
@@ -61,7 +63,7 @@ static void put_row(struct show *s, const struct table *t, const char *const *ce
     pr_buf_str(out, "  ");
     for (int i = 0; i < t->columns; i++) {
         int room = t->width[i] - width_of(cells[i]);
-        bool left = i < t->left || i + 1 == t->columns;
+        bool left = i < t->left || (t->remarks && i + 1 == t->columns);
         if (!t->width[i])
             continue;
         pad(out, left ? 0 : room);
@@ -228,36 +230,40 @@ static void identity(struct show *s)
 
 /* --- figures ---------------------------------------------------------------------------------- */
 
-#define STAT(name) "json_extract(value, '$." name "')"
-
-enum { STAT_TOTAL = 1, STAT_PEAK, STAT_MEAN, STAT_P50, STAT_P95, STAT_AT, STAT_MARK };
+/* Members of each item of an array or object at `where`: its key in column 0, then those at the
+ * paths. NULL where that fails. */
+static struct pr_query *ask_each(struct show *s, const char *where, const char *const *paths,
+                                 size_t count, const char *more)
+{
+    struct pr_buf sql = {0};
+    pr_buf_str(&sql, "SELECT key");
+    for (size_t i = 0; i < count; i++)
+        pr_buf_printf(&sql, ", json_extract(value, '$.%s')", paths[i]);
+    pr_buf_printf(&sql, " FROM json_each(?1, '$.%s')%s", where, more);
+    struct pr_query *q = ask(s, pr_buf_text(&sql));
+    pr_buf_done(&sql);
+    return q;
+}
 
 static void metrics(struct show *s, bool machine)
 {
-    const char *const heads[] = {
+    static const char *const paths[] = {"total", "peak", "at", "mean", "p50", "p95", "mark"};
+    enum { AT = 3, FIGURES = 6, MARK = 7 };
+    const char *const heads[CELLS] = {
         machine ? "MACHINE" : "JOB", "TOTAL", "PEAK", "AT", "MEAN", "P50", "P95", ""};
-    struct table t = {.heads = heads, .columns = CELLS, .left = 1};
+    struct table t = {.heads = heads, .columns = CELLS, .left = 1, .remarks = true};
     struct pr_buf cell = {0};
-    struct pr_query *q = ask(
-        s,
-        "SELECT key, " STAT("total") ", " STAT("peak") ", " STAT("mean") ", " STAT("p50") ", " STAT(
-            "p95") ", " STAT("at") ", " STAT("mark") " FROM json_each(?1, '$.metrics')"
-                                                     " WHERE (key LIKE 'system.%') = ?2");
-    if (q)
-        pr_query_int(q, 2, machine);
+    struct pr_query *q =
+        ask_each(s, "metrics", paths, COUNT(paths),
+                 machine ? " WHERE key LIKE 'system.%'" : " WHERE key NOT LIKE 'system.%'");
     while (step(q)) {
-        const char *key = pr_query_get_text(q, 0), *mark = pr_query_get_text(q, STAT_MARK);
+        const char *key = pr_query_get_text(q, 0), *mark = pr_query_get_text(q, MARK);
         enum pr_metric_id id = key ? pr_metric_find(key) : METRIC_NONE;
         enum pr_unit unit = id == METRIC_NONE ? UNIT_COUNT : pr_metrics[id].unit;
-        const struct {
-            int column;
-            enum pr_unit unit;
-        } cells[] = {{STAT_TOTAL, unit}, {STAT_PEAK, unit}, {STAT_AT, UNIT_SECONDS},
-                     {STAT_MEAN, unit},  {STAT_P50, unit},  {STAT_P95, unit}};
         safe(&cell, key);
         add_cell(&t, &cell);
-        for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
-            human(&cell, pr_query_get_number(q, cells[i].column), cells[i].unit);
+        for (int i = 1; i <= FIGURES; i++) {
+            human(&cell, pr_query_get_number(q, i), i == AT ? UNIT_SECONDS : unit);
             add_cell(&t, &cell);
         }
         if (mark)
@@ -271,133 +277,104 @@ static void metrics(struct show *s, bool machine)
 
 /* Phases and names have the same figures: who, two numbers of their own, then what was used. */
 struct parts {
-    const char *const *heads;
-    const char *sql;
+    const char *heads[CELLS], *where, *paths[9], *more;
     enum pr_unit units[2];
     size_t most;
 };
+
+#define USED                                                                                       \
+    "metrics.\"cpu.time\".total", "metrics.\"cpu.usage\".mean", "metrics.\"mem.rss\".peak",        \
+        "metrics.\"mem.pss\".peak", "metrics.\"mem.pss\".mark", "depth"
+enum {
+    PART_NAME = 1,
+    PART_OWN,
+    PART_CPU = 4,
+    PART_MEAN,
+    PART_RSS,
+    PART_PSS,
+    PART_MARK,
+    PART_DEPTH
+};
+
+/* PSS, in which shared pages count once, where it was read often enough. */
+static double memory_of(struct pr_query *q)
+{
+    const char *mark = pr_query_get_text(q, PART_MARK);
+    bool few = mark && strcmp(mark, pr_mark_name(MARK_FEW_SAMPLES)) == 0;
+    double pss = pr_query_get_number(q, PART_PSS);
+    return few || isnan(pss) ? pr_query_get_number(q, PART_RSS) : pss;
+}
+
+static void part(struct table *t, struct pr_query *q, const enum pr_unit *units)
+{
+    struct pr_buf cell = {0};
+    double depth = pr_query_get_number(q, PART_DEPTH);
+    const double values[] = {pr_query_get_number(q, PART_OWN), pr_query_get_number(q, PART_OWN + 1),
+                             pr_query_get_number(q, PART_CPU), pr_query_get_number(q, PART_MEAN),
+                             memory_of(q)};
+    pad(&cell, depth > 0 ? 2 * (int)fmin(16, depth) : 0);
+    safe(&cell, pr_query_get_text(q, PART_NAME));
+    add_cell(t, &cell);
+    for (size_t i = 0; i < COUNT(values); i++) {
+        human(&cell, values[i], units[i]);
+        add_cell(t, &cell);
+    }
+    pr_buf_done(&cell);
+}
 
 static void parts(struct show *s, const struct parts *of)
 {
     struct table t = {.heads = of->heads, .columns = 6, .left = 1};
     const enum pr_unit units[] = {of->units[0], of->units[1], UNIT_SECONDS, UNIT_CORES, UNIT_BYTES};
-    struct pr_buf cell = {0};
-    struct pr_query *q = ask(s, of->sql);
+    struct pr_query *q = ask_each(s, of->where, of->paths, COUNT(of->paths), of->more);
     size_t rows = 0;
-    while (step(q) && rows++ < of->most) {
-        pad(&cell, 2 * (int)fmin(16, pr_query_get_number(q, 6)));
-        safe(&cell, pr_query_get_text(q, 0));
-        add_cell(&t, &cell);
-        for (int i = 0; i < 5; i++) {
-            human(&cell, pr_query_get_number(q, i + 1), units[i]);
-            add_cell(&t, &cell);
-        }
-    }
+    while (step(q) && rows++ < of->most)
+        part(&t, q, units);
     pr_query_free(q);
-    pr_buf_done(&cell);
     put_table(s, &t);
     if (rows > of->most)
-        pr_buf_printf(s->page.out, "  ... and more: --json has all\n");
+        pr_buf_str(s->page.out, "  ... and more: --json has all\n");
 }
-
-#define USED                                                                                            \
-    STAT("metrics.\"cpu.time\".total")                                                                  \
-    ", " STAT("metrics.\"cpu.usage\".mean") ", CASE WHEN " STAT(                                        \
-        "metrics.\"mem.pss\".mark") " IS 'known in few samples' OR " STAT("metrics.\"mem.pss\"."        \
-                                                                          "peak") " IS NULL "           \
-                                                                                  "THEN " STAT(         \
-                                                                                      "m"               \
-                                                                                      "e"               \
-                                                                                      "t"               \
-                                                                                      "r"               \
-                                                                                      "i"               \
-                                                                                      "c"               \
-                                                                                      "s"               \
-                                                                                      "."               \
-                                                                                      "\"mem."          \
-                                                                                      "rss\"."          \
-                                                                                      "peak") " E"      \
-                                                                                              "LS"      \
-                                                                                              "E"       \
-                                                                                              " " STAT( \
-                                                                                                  "metrics.\"mem.pss\".peak") " END, "
 
 static void phases_and_names(struct show *s)
 {
-    static const char *const phase_heads[] = {"PHASE", "BEGAN", "LASTED", "CPU", "MEAN", "MEMORY"},
-                             *const match_heads[] = {"NAME", "INSTANCES", "SAMPLES",
-                                                     "CPU",  "MEAN",      "MEMORY"};
     static const struct parts all[] = {
-        {phase_heads,
-         "SELECT " STAT("name") ", " STAT("start") ", " STAT("seconds") ", " USED STAT(
-             "depth") " FROM json_each(?1, '$.phases') ORDER BY 2",
+        {{"PHASE", "BEGAN", "LASTED", "CPU", "MEAN", "MEMORY"},
+         "phases",
+         {"name", "start", "seconds", USED},
+         " ORDER BY 3",
          {UNIT_SECONDS, UNIT_SECONDS},
          PHASES_SHOWN},
-        {match_heads,
-         "SELECT " STAT("name") ", " STAT("instances") ", " STAT(
-             "samples") ", " USED "0 FROM json_each(?1, '$.matches')",
+        {{"NAME", "INSTANCES", "SAMPLES", "CPU", "MEAN", "MEMORY"},
+         "matches",
+         {"name", "instances", "samples", USED},
+         "",
          {UNIT_COUNT, UNIT_COUNT},
          SIZE_MAX},
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    for (size_t i = 0; i < COUNT(all); i++)
         parts(s, &all[i]);
 }
 
 static void devices(struct show *s)
 {
     static const char *const heads[] = {"DEVICE", "MODEL", "BUSY", "MEMORY", "POWER", "ENERGY"};
+    static const char *const paths[] = {"name",
+                                        "model",
+                                        "metrics.\"gpu.util\".mean",
+                                        "metrics.\"gpu.mem.used\".peak",
+                                        "metrics.\"gpu.power\".mean",
+                                        "metrics.\"gpu.energy\".total"};
     static const enum pr_unit units[] = {UNIT_RATIO, UNIT_BYTES, UNIT_WATTS, UNIT_JOULES};
     struct table t = {.heads = heads, .columns = 6, .left = 2};
     struct pr_buf cell = {0};
-    struct pr_query *q = ask(
-        s,
-        "SELECT " STAT("name") ", " STAT("model") ", " STAT(
-            "metrics.\"gpu.util\"."
-            "mean") ", " STAT("metrics"
-                              ".\"gpu."
-                              "mem."
-                              "used\"."
-                              "peak") ", " STAT("metrics.\"gpu.power\".mean") ", " STAT("metrics."
-                                                                                        "\"gpu."
-                                                                                        "energy\"."
-                                                                                        "total") " "
-                                                                                                 "F"
-                                                                                                 "R"
-                                                                                                 "O"
-                                                                                                 "M"
-                                                                                                 " "
-                                                                                                 "j"
-                                                                                                 "s"
-                                                                                                 "o"
-                                                                                                 "n"
-                                                                                                 "_"
-                                                                                                 "e"
-                                                                                                 "a"
-                                                                                                 "c"
-                                                                                                 "h"
-                                                                                                 "("
-                                                                                                 "?"
-                                                                                                 "1"
-                                                                                                 ","
-                                                                                                 " "
-                                                                                                 "'"
-                                                                                                 "$"
-                                                                                                 "."
-                                                                                                 "d"
-                                                                                                 "e"
-                                                                                                 "v"
-                                                                                                 "i"
-                                                                                                 "c"
-                                                                                                 "e"
-                                                                                                 "s"
-                                                                                                 "'"
-                                                                                                 ")");
+    struct pr_query *q = ask_each(s, "devices", paths, COUNT(paths), "");
     while (step(q))
         for (int i = 0; i < 6; i++) {
             if (i < 2)
-                safe(&cell, pr_query_get_text(q, i));
+                safe(&cell, pr_query_get_text(q, i + 1));
             else
-                human(&cell, pr_query_get_number(q, i), units[i - 2]);
+                human(&cell, pr_query_get_number(q, i + 1), units[i - 2]);
             add_cell(&t, &cell);
         }
     pr_query_free(q);
@@ -407,59 +384,64 @@ static void devices(struct show *s)
 
 /* --- words ------------------------------------------------------------------------------------ */
 
+static void event(struct pr_page *p, struct pr_query *q)
+{
+    const char *type = pr_query_get_text(q, 2), *text = pr_query_get_text(q, 3),
+               *data = pr_query_get_text(q, 4);
+    pr_page_label(p, type ? type : "");
+    pr_buf_str(p->out, "at ");
+    pr_page_human(p, pr_query_get_number(q, 1), UNIT_SECONDS);
+    pr_buf_str(p->out, ": ");
+    pr_text_safe(p->out, text ? text : "");
+    if (data && strcmp(data, "{}") != 0) {
+        pr_buf_char(p->out, ' ');
+        pr_text_safe(p->out, data);
+    }
+    pr_page_end(p);
+}
+
 static void events(struct show *s)
 {
-    struct pr_page *p = &s->page;
-    struct pr_query *q = ask(s, "SELECT " STAT("at") ", " STAT("type") ", " STAT("text") ", " STAT(
-                                    "data") " FROM json_each(?1, '$.events') ORDER BY 1");
-    for (int i = 0; step(q); i++) {
-        const char *text = pr_query_get_text(q, 2), *data = pr_query_get_text(q, 3);
-        if (i == EVENTS_SHOWN) {
-            pr_buf_str(p->out, "  ... and more: --json has those that are kept\n");
-            break;
-        }
-        if (i == 0)
-            pr_buf_char(p->out, '\n');
-        struct pr_buf at = {0};
-        pr_units_human(&at, pr_query_get_number(q, 0), UNIT_SECONDS);
-        pr_page_label(p, pr_query_get_text(q, 1) ? pr_query_get_text(q, 1) : "");
-        pr_buf_printf(p->out, "at %s: ", pr_buf_text(&at));
-        pr_text_safe(p->out, text ? text : "");
-        if (data && strcmp(data, "{}") != 0) {
-            pr_buf_char(p->out, ' ');
-            pr_text_safe(p->out, data);
-        }
-        pr_page_end(p);
-        pr_buf_done(&at);
+    static const char *const paths[] = {"at", "type", "text", "data"};
+    struct pr_query *q = ask_each(s, "events", paths, COUNT(paths), " ORDER BY 2");
+    int shown = 0;
+    for (; step(q) && shown < EVENTS_SHOWN; shown++) {
+        pr_buf_str(s->page.out, shown ? "" : "\n");
+        event(&s->page, q);
     }
+    if (shown == EVENTS_SHOWN && step(q))
+        pr_buf_str(s->page.out, "  ... and more: --json has those that are kept\n");
     pr_query_free(q);
+}
+
+static void account(struct pr_page *p, const char *name, struct pr_query *q)
+{
+    const char *source = pr_query_get_text(q, 1), *note = pr_query_get_text(q, 3);
+    bool complete = pr_query_get_int(q, 2) != 0;
+    pr_page_label(p, name);
+    pr_text_safe(p->out, source ? source : "");
+    pr_page_paint(p, complete ? "0" : "33");
+    pr_buf_str(p->out, complete ? "; complete" : "; not complete");
+    pr_page_paint(p, "0");
+    if (note) {
+        pr_buf_str(p->out, ": ");
+        pr_text_safe(p->out, note);
+    }
+    pr_page_end(p);
 }
 
 static void accounting(struct show *s)
 {
     static const char *const names[][2] = {
         {"cpu", "CPU"}, {"io", "I/O"}, {"memory_peak", "memory"}};
-    struct pr_page *p = &s->page;
-    struct pr_query *q = ask(s, "SELECT key, " STAT("source") ", " STAT("complete") ", " STAT(
-                                    "note") " FROM json_each(?1, '$.accounting')");
+    static const char *const paths[] = {"source", "complete", "note"};
+    struct pr_query *q = ask_each(s, "accounting", paths, COUNT(paths), "");
     for (int i = 0; step(q); i++) {
-        const char *key = pr_query_get_text(q, 0), *source = pr_query_get_text(q, 1),
-                   *note = pr_query_get_text(q, 3);
-        bool complete = pr_query_get_int(q, 2) != 0;
-        for (size_t n = 0; key && n < sizeof names / sizeof *names; n++)
-            key = strcmp(key, names[n][0]) == 0 ? names[n][1] : key;
-        if (i == 0)
-            pr_buf_str(p->out, "\n");
-        pr_page_label(p, key ? key : "");
-        pr_text_safe(p->out, source ? source : "");
-        pr_page_paint(p, complete ? "0" : "33");
-        pr_buf_str(p->out, complete ? "; complete" : "; not complete");
-        pr_page_paint(p, "0");
-        if (note) {
-            pr_buf_str(p->out, ": ");
-            pr_text_safe(p->out, note);
-        }
-        pr_page_end(p);
+        const char *key = pr_query_get_text(q, 0), *name = key ? key : "";
+        for (size_t n = 0; n < COUNT(names); n++)
+            name = strcmp(name, names[n][0]) == 0 ? names[n][1] : name;
+        pr_buf_str(s->page.out, i ? "" : "\n");
+        account(&s->page, name, q);
     }
     pr_query_free(q);
 }

@@ -57,8 +57,9 @@ static void tell_event(struct pr_query *q, const struct pr_replay_to *to, void *
             to->mark(of, elapsed, name ? name : "", data);
         return;
     }
+    /* Sinks cut it off to whole nanoseconds: it must not be below. */
     struct pr_event event = {.type = type_of(type ? type : ""),
-                             .at = pr_seconds(elapsed),
+                             .at = ((double)elapsed + 0.1) / (double)NS_PER_S,
                              .seconds = pr_value_known(pr_query_get_number(q, 3))};
     snprintf(event.text, sizeof event.text, "%s", text ? text : "");
     if (to->event)

@@ -23,41 +23,37 @@ enum {
     COLUMN_RSS,
     COLUMN_PSS,
     COLUMN_SAMPLES,
-    COLUMN_FEW, /* PSS is known in few samples alone */
+    COLUMN_PSS_MARK,
 };
 
-#define IDENTITY                                                                                   \
-    "SELECT r.name, r.command, (SELECT group_concat(value, ' ') FROM json_each(r.command)),"       \
-    " r.target, r.node, r.parent, r.labels, "
-#define OF_SUMMARY(path)          "json_extract(s.json, '$." path "')"
-#define OF_METRIC(key, statistic) OF_SUMMARY("metrics.\"" key "\"." statistic)
+/* In the order of columns. */
+static const char identity[] =
+    "SELECT r.name, r.command, (SELECT group_concat(value, ' ') FROM json_each(r.command)),"
+    " r.target, r.node, r.parent, r.labels";
+static const char *const of_summary[] = {
+    "$.run.duration",
+    "$.metrics.\"cpu.time\".total",
+    "$.metrics.\"mem.rss.peak\".peak",
+    "$.metrics.\"mem.rss\".peak",
+    "$.metrics.\"mem.pss\".peak",
+    "$.samples.taken",
+    "$.metrics.\"mem.pss\".mark",
+};
+static const char of_samples[] =
+    ", (SELECT max(elapsed) FROM job_samples) / 1e9, (SELECT max(cpu_time_seconds) FROM"
+    " job_samples), max(mem_rss_peak_bytes), max(mem_rss_bytes), max(mem_pss_bytes), count(*),"
+    " CASE WHEN count(mem_pss_bytes) * 2 < count(mem_rss_bytes) THEN 'known in few samples' END"
+    " FROM run r, job_samples";
 
-static const char by_summary[] = IDENTITY
-    OF_SUMMARY("run.duration") ", " OF_METRIC("cpu.time", "total") ", " OF_METRIC("mem.rss.peak", "peak") ", " OF_METRIC(
-        "mem.rss",
-        "peak") ", " OF_METRIC("mem.pss",
-                               "peak") ", " OF_SUMMARY("samples.taken") ", " OF_METRIC("mem.pss",
-                                                                                       "mark") " = "
-                                                                                               "'kn"
-                                                                                               "own"
-                                                                                               " in"
-                                                                                               " fe"
-                                                                                               "w "
-                                                                                               "sam"
-                                                                                               "ple"
-                                                                                               "s' "
-                                                                                               "FRO"
-                                                                                               "M "
-                                                                                               "run"
-                                                                                               " r,"
-                                                                                               " su"
-                                                                                               "mma"
-                                                                                               "ry "
-                                                                                               "s";
-static const char by_samples[] =
-    IDENTITY "(SELECT max(elapsed) FROM job_samples) / 1e9, (SELECT max(cpu_time_seconds) FROM"
-             " job_samples), max(mem_rss_peak_bytes), max(mem_rss_bytes), max(mem_pss_bytes),"
-             " count(*), count(mem_pss_bytes) * 2 < count(mem_rss_bytes) FROM run r, job_samples";
+static void write_query(struct pr_buf *sql, bool summarized)
+{
+    pr_buf_str(sql, identity);
+    if (!summarized)
+        pr_buf_str(sql, of_samples);
+    for (size_t i = 0; i < sizeof of_summary / sizeof *of_summary && summarized; i++)
+        pr_buf_printf(sql, ", json_extract(s.json, '%s')", of_summary[i]);
+    pr_buf_str(sql, summarized ? " FROM run r, summary s" : "");
+}
 
 static char *kept(struct pr_query *q, int column)
 {
@@ -73,13 +69,18 @@ static double peak_of(struct pr_query *q)
            pss = pr_query_get_number(q, COLUMN_PSS);
     if (!isnan(mark) && !(mark <= rss))
         return mark;
-    return isnan(pss) || pr_query_get_int(q, COLUMN_FEW) ? rss : pss;
+    const char *said = pr_query_get_text(q, COLUMN_PSS_MARK);
+    bool few = said && strcmp(said, pr_mark_name(MARK_FEW_SAMPLES)) == 0;
+    return few || isnan(pss) ? rss : pss;
 }
 
 static int fill(struct pr_run_row *row, const struct pr_stored *r, struct proctor_error *err)
 {
     struct pr_query *q = NULL;
-    int code = pr_query_new(&q, r->db, r->summarized ? by_summary : by_samples);
+    struct pr_buf sql = {0};
+    write_query(&sql, r->summarized);
+    int code = pr_query_new(&q, r->db, pr_buf_text(&sql));
+    pr_buf_done(&sql);
     if (code == 0)
         code = pr_query_step(q);
     if (code == 1) {

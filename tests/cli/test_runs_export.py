@@ -130,11 +130,29 @@ def test_cores_are_within_their_coding(proctor):
                 assert abs(value - other) <= limit, (key, name, value, other)
 
 
+def test_events_come_back(proctor):
+    """One of the budget, at the end of the run."""
+    done = proctor.run("-q", "-i", "50ms", "--budget", "0.01%", "--jsonl", "live.jsonl", "sleep", "1.1")
+    assert done.returncode == 0
+    [path] = proctor.runs()
+    exported(proctor, path, "--format", "jsonl", "-o", "again.jsonl")
+    live, again = ([r for r in lines(proctor.work / f"{name}.jsonl") if r["type"] == "event"] for name in ("live", "again"))
+    assert "budget" in [r["event"] for r in live] and live == again
+    [row] = [json.loads(line) for line in exported(proctor, path, "--format", "runlog").splitlines()]
+    assert list(row) == ["ts", "type", "event", "data"] and row["event"] == "budget" and "budget" in row["data"]["text"]
+    assert [e["at"] for e in rebuilt(proctor, path)["events"]] == [e["at"] for e in live_summary(path)["events"]]
+
+
+def live_summary(path):
+    return json.loads(query(path, "SELECT json FROM summary")[0])
+
+
 def test_what_was_selected_is_what_comes(proctor):
-    done = proctor.run("-q", "-i", "20ms", "--select", "cpu.*,mem.rss", "--csv", "live.csv", "--processes", "sleep", "0.2")
+    done = proctor.run("-q", "-i", "20ms", "--select", "cpu.usage,cpu.ratio,mem.rss,io.read.rate,system.cpu.usage", "--csv", "live.csv", "--processes", "sleep", "0.2")
     assert done.returncode == 0
     [path] = proctor.runs()
     exported(proctor, path, "--format", "csv", "--processes", "-o", "again.csv")
+    same_figures(live_summary(path)["metrics"], rebuilt(proctor, path)["metrics"])
     for name in ("csv", "processes.csv"):  # without PSS nothing has an age
         assert (proctor.work / f"again.{name}").read_text() == (proctor.work / f"live.{name}").read_text()
 
