@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/net.h"
@@ -382,8 +383,19 @@ static void join_new(struct pr_session *s)
     }
 }
 
+/* Whoever of the job lives on, or a forefather of his, has come to us: who waits for all that is
+ * orphaned and has no child has nobody to look for. That is so at the end of most jobs. */
+static bool nobody_is_left(const struct pr_session *s)
+{
+    siginfo_t info;
+    return s->reaping && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 &&
+           errno == ECHILD;
+}
+
 static void discover(struct pr_session *s, const struct pr_tick *t)
 {
+    if (nobody_is_left(s))
+        return;
     int r = s->target->ops->update(s->target, t, &s->set);
     if (r == 0 || s->discovery_said)
         return;

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from proctor_cli import SANITIZED, SLACK, numbers, read_csv, skip_visibly, wait_until
 
-TRUE_COSTS = 0.0005  # seconds of CPU on a quiet machine
+TRUE_COSTS, READER_COSTS = 0.0005, 0.0017  # seconds of CPU on the machine of doc/performance.md when it is quiet
+READER = ["cat"] + [f"/proc/{name}" for name in ("stat meminfo vmstat diskstats loadavg net/dev net/sockstat self/mountinfo "
+                                                 "self/status self/stat self/io self/cgroup").split()] * 4
 IDLERS = "for i in $(seq {}); do sleep 60 & done; echo ready; wait"
 
 
@@ -28,13 +30,14 @@ def clock_of(pid):
 
 
 def test_starting_costs_little(proctor):
-    """At most 3 ms of CPU more than the job alone."""
+    """At most 3 ms of CPU more than the job alone. The least that others disturbed counts; where everything takes
+    longer, a process that does nothing or one that reads such files as we do, so may we."""
     words = proctor.arguments("run", "-q", "--no-record", "--", "true")
-    pairs = [(cpu_of(["true"]), cpu_of(words, **proctor.options({}))) for _ in range(61)]
-    extra = min(ours for _, ours in pairs) - min(alone for alone, _ in pairs)  # the least that others disturbed
-    # On a machine that others use everything takes longer, this as much as the other.
-    slow = max(1, min(alone for alone, _ in pairs) / TRUE_COSTS)
-    assert extra <= 0.003 * slow * (20 if SANITIZED else 1), f"{extra * 1e3:.2f} ms, {slow:.1f} times as slow"
+    rounds = [(cpu_of(["true"]), cpu_of(READER), cpu_of(words, **proctor.options({}))) for _ in range(61)]
+    alone, reader, ours = map(min, zip(*rounds))
+    slow = max(1, alone / TRUE_COSTS, reader / READER_COSTS)
+    assert ours - alone <= 0.003 * slow * (20 if SANITIZED else 1), \
+        f"{(ours - alone) * 1e3:.2f} ms, {slow:.2f} times as slow"
 
 
 def test_a_small_job_takes_little_memory(proctor):
