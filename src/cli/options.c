@@ -18,14 +18,6 @@ struct line {
     bool help;
 };
 
-static enum pr_option_id find_letter(char letter)
-{
-    for (int id = 0; id < OPTION_COUNT; id++)
-        if (letter && pr_options[id].letter == letter)
-            return (enum pr_option_id)id;
-    return OPTION_COUNT;
-}
-
 /* Sets the option; `value` is what was written behind '=' or the letter, or NULL. */
 static bool apply(struct line *l, enum pr_option_id id, const char *written, const char *value)
 {
@@ -74,7 +66,8 @@ static bool long_option(struct line *l, const char *word)
     snprintf(written, sizeof written, "%.*s", (int)n, word);
     if (strcmp(written, "--help") == 0)
         return l->help = true;
-    return apply(l, pr_option_find(written + 2), written, equals ? equals + 1 : NULL);
+    return apply(l, pr_option_find_of(written + 2, l->command->bit), written,
+                 equals ? equals + 1 : NULL);
 }
 
 /* -i1s, -i 1s, -qv */
@@ -82,7 +75,7 @@ static bool short_options(struct line *l, const char *word)
 {
     for (const char *p = word + 1; *p; p++) {
         char written[3] = {'-', *p, '\0'};
-        enum pr_option_id id = find_letter(*p);
+        enum pr_option_id id = pr_option_find_letter(*p, l->command->bit);
         if (*p == 'h' && id == OPTION_COUNT)
             return l->help = true;
         bool takes_rest = id != OPTION_COUNT && pr_options[id].arg && p[1];

@@ -245,6 +245,25 @@ enum pr_option_id pr_option_find(const char *name)
     return OPTION_COUNT;
 }
 
+enum pr_option_id pr_option_find_of(const char *name, unsigned commands)
+{
+    for (int id = 0; id < OPTION_COUNT; id++)
+        if ((pr_options[id].commands & commands) && strcmp(pr_options[id].name, name) == 0)
+            return (enum pr_option_id)id;
+    return pr_option_find(name);
+}
+
+enum pr_option_id pr_option_find_letter(char letter, unsigned commands)
+{
+    enum pr_option_id found = OPTION_COUNT;
+    for (int id = OPTION_COUNT - 1; id >= 0 && letter; id--) {
+        bool theirs = found == OPTION_COUNT || (pr_options[id].commands & commands);
+        if (pr_options[id].letter == letter && theirs)
+            found = (enum pr_option_id)id;
+    }
+    return found;
+}
+
 void pr_option_variable(const struct pr_option *o, char *text, size_t size)
 {
     int n = snprintf(text, size, "PROCTOR_%s", o->name);

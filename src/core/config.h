@@ -20,7 +20,13 @@ enum pr_command_bit {
     CMD_ATTACH = 2,
     CMD_SYSTEM = 4,
     CMD_METRICS = 8,
-    CMD_DOCTOR = 16
+    CMD_DOCTOR = 16,
+    CMD_LS = 32,
+    CMD_SHOW = 64,
+    CMD_EXPORT = 128,
+    CMD_RM = 256,
+    CMD_GC = 512,
+    CMD_RECOVER = 1024,
 };
 enum pr_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_VARIABLE, ORIGIN_OPTION };
 #define LABEL_KEY_MAX 255 /* bytes */
@@ -56,6 +62,10 @@ struct pr_config {
     const char *group, *cgroup, *output, *dialect, *table, *name, *run_id, *node, *exact, *peaks,
         *summary, *mlflow, *prometheus, *textfile, *otlp, *prefix, *root, *color;
     struct pr_list csv, jsonl, match, label, report, select;
+    /* Of the commands on recorded runs. */
+    const char *of_name, *status, *since, *before, *format, *into, *keep;
+    struct pr_list of_label;
+    bool with_processes, even_running, dry_run, all;
     char *text[OPTION_COUNT]; /* as given; lists joined by commas */
     uint8_t origin[OPTION_COUNT];
 };
@@ -75,8 +85,11 @@ extern const struct pr_option pr_options[OPTION_COUNT];
 /* All defaults. 0 or -ENOMEM. */
 int pr_config_init(struct pr_config *c);
 void pr_config_done(struct pr_config *c);
-/* The option with this long name, or OPTION_COUNT. */
+/* The option with this long name, or OPTION_COUNT: of recording where several commands have one. */
 enum pr_option_id pr_option_find(const char *name);
+/* The one that these commands have, else any of that name; the same by its letter. */
+enum pr_option_id pr_option_find_of(const char *name, unsigned commands);
+enum pr_option_id pr_option_find_letter(char letter, unsigned commands);
 /* Sets one option. `what` is how the user wrote it ("--interval", "PROCTOR_INTERVAL", "file:3") and
  * begins the message of a failure. An origin below the present one changes nothing. */
 int pr_config_set(struct pr_config *c, enum pr_option_id id, const char *value,

@@ -117,10 +117,28 @@ static void test_names_and_letters_differ(void **state)
     (void)state;
     for (int a = 0; a < OPTION_COUNT; a++)
         for (int b = 0; b < a; b++) {
+            assert_true(pr_options[a].field != pr_options[b].field);
+            if (!(pr_options[a].commands & pr_options[b].commands))
+                continue; /* no command has both */
             assert_string_not_equal(pr_options[a].name, pr_options[b].name);
             assert_true(!pr_options[a].letter || pr_options[a].letter != pr_options[b].letter);
-            assert_true(pr_options[a].field != pr_options[b].field);
         }
+}
+
+/* Names that recording and the commands on recorded runs have in common mean different options. */
+static void test_a_name_may_be_of_several_commands(void **state)
+{
+    (void)state;
+    assert_int_equal(pr_option_find_of("name", CMD_RUN), OPTION_NAME);
+    assert_int_equal(pr_option_find_of("name", CMD_LS), OPTION_OF_NAME);
+    assert_int_equal(pr_option_find("name"), OPTION_NAME);
+    assert_int_equal(pr_option_find_of("keep", CMD_RUN), OPTION_KEEP); /* to say whose it is */
+    assert_int_equal(pr_option_find_of("nonsense", CMD_RUN), OPTION_COUNT);
+    assert_int_equal(pr_option_find_letter('o', CMD_RUN), OPTION_OUTPUT);
+    assert_int_equal(pr_option_find_letter('o', CMD_EXPORT), OPTION_INTO);
+    assert_int_equal(pr_option_find_letter('q', CMD_EXPORT), OPTION_QUIET);
+    assert_int_equal(pr_option_find_letter('Z', CMD_RUN), OPTION_COUNT);
+    assert_int_equal(pr_option_find_letter(0, CMD_RUN), OPTION_COUNT);
 }
 
 static void test_duration(void **state)
@@ -422,6 +440,7 @@ int main(void)
         TEST(test_defaults),
         TEST(test_every_promised_option_is_there),
         TEST(test_names_and_letters_differ),
+        TEST(test_a_name_may_be_of_several_commands),
         TEST(test_duration),
         TEST(test_size),
         TEST(test_number_percent_and_count),
