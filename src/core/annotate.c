@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/annotate.h"
 
-#include <math.h>
-
 #include "util/clock.h"
-
-#define EXTRA_SAMPLES 20.0 /* in a second, for phases */
 
 /* A sample for the begin or end of a phase, where that is not too often. When the job is gone the
  * last one is still to come. */
 static bool take_sample(struct pr_session *s, int64_t now, bool ending)
 {
     struct pr_phases *p = &s->phases;
-    double earned = p->earned ? pr_seconds(now - p->earned) * EXTRA_SAMPLES : EXTRA_SAMPLES;
-    p->tokens = fmin(EXTRA_SAMPLES, p->tokens + earned);
-    p->earned = now;
-    if (s->gone || p->tokens < 1)
+    if (s->gone || !pr_phase_tokens_take(&p->tokens, now))
         return s->gone;
-    p->tokens -= 1;
     p->ending = ending;
     pr_session_tick(s);
     p->ending = false;

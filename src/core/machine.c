@@ -23,9 +23,6 @@ const struct pr_machine_source *const pr_machine_sources[MACHINE_COUNT] = {
 #undef MACHINE_SOURCE
 };
 
-/* The kernel's ticks are 1 to 10 ms: over less than this there is no rate. */
-#define RATE_LEAST 0.05
-
 void pr_machine_init(struct pr_machine *m, struct pr_host *host, unsigned reads)
 {
     *m = (struct pr_machine){.host = host, .reads = reads, .space_helper = -1};
@@ -125,7 +122,7 @@ static unsigned seen(const struct pr_machine *m)
 void pr_machine_read(struct pr_machine *m, const struct pr_tick *t)
 {
     double dt = m->read_at ? pr_seconds(t->now - m->read_at) : NAN;
-    if (dt < RATE_LEAST)
+    if (dt < MACHINE_RATE_LEAST)
         dt = NAN;
     pr_values_none(m->raw, METRIC_COUNT);
     pr_devices_begin(&m->devices);

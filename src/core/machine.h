@@ -15,6 +15,8 @@ enum pr_machine_source_id {
 };
 
 #define MACHINE_REASON 120
+/* Seconds. The kernel's ticks are 1 to 10 ms: over less than this there is no rate. */
+#define MACHINE_RATE_LEAST 0.05
 
 struct pr_machine {
     struct pr_host *host; /* borrowed */

@@ -66,6 +66,7 @@ enum pr_mark {
     MARK_ESTIMATED,
     MARK_WHOLE_DEVICE,
     MARK_FROM_POWER,
+    MARK_COUNT,
 };
 
 struct pr_metric {

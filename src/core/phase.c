@@ -10,8 +10,9 @@
 #include "util/clock.h"
 #include "util/scan.h"
 
-#define OTHERS "(others)"
-#define ENDS   2 /* samples at its beginning and its end */
+#define OTHERS        "(others)"
+#define EXTRA_SAMPLES 20.0 /* in a second, for phases */
+#define ENDS          2    /* samples at its beginning and its end */
 
 struct pr_phase_open {
     struct pr_phase phase;
@@ -320,12 +321,34 @@ void pr_phases_finish(struct pr_phases *p, double at)
     }
 }
 
+bool pr_phase_tokens_take(struct pr_phase_tokens *t, int64_t now)
+{
+    double earned = t->begun ? pr_seconds(now - t->earned) * EXTRA_SAMPLES : EXTRA_SAMPLES;
+    t->left = fmin(EXTRA_SAMPLES, t->left + earned);
+    t->earned = now;
+    t->begun = true;
+    if (t->left < 1)
+        return false;
+    t->left -= 1;
+    return true;
+}
+
 /* --- marks ------------------------------------------------------------------------------------ */
+
+void pr_phase_put_mark(struct pr_buf *out, const char *name, const char *data)
+{
+    struct pr_json j = {.out = out};
+    pr_json_key(&j, "event");
+    pr_json_string(&j, "mark");
+    pr_json_key(&j, "name");
+    pr_json_string(&j, name);
+    pr_json_key(&j, "data");
+    pr_json_raw(&j, data && *data ? data : "{}");
+}
 
 void pr_phases_mark(struct pr_phases *p, const char *name, const char *data, double at)
 {
     struct pr_buf line = {0};
-    struct pr_json j = {.out = &line};
     bool has_data = data && *data;
     p->marked++;
     if (p->marks_kept < MARKS_KEPT) {
@@ -335,12 +358,7 @@ void pr_phases_mark(struct pr_phases *p, const char *name, const char *data, dou
     }
     if (!p->notes.wanted)
         return;
-    pr_json_key(&j, "event");
-    pr_json_string(&j, "mark");
-    pr_json_key(&j, "name");
-    pr_json_string(&j, name);
-    pr_json_key(&j, "data");
-    pr_json_raw(&j, has_data ? data : "{}");
+    pr_phase_put_mark(&line, name, data);
     pr_notes_add(&p->notes, (struct pr_note){NOTE_EVENT, llround(at * 1e9)}, line.data, line.len);
     pr_buf_done(&line);
 }

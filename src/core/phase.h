@@ -40,6 +40,15 @@ struct pr_mark_kept {
     char *name, *data; /* data may be NULL */
 };
 
+/* Samples that may be taken for phases now, and the time up to which that has been counted. */
+struct pr_phase_tokens {
+    double left;
+    int64_t earned;
+    bool begun;
+};
+/* May one be taken at this time, in ns of any clock? Some twenty in a second at the most. */
+bool pr_phase_tokens_take(struct pr_phase_tokens *t, int64_t now);
+
 struct pr_phases {
     const struct pr_select *select; /* borrowed */
     const struct pr_limits *limits; /* borrowed */
@@ -55,8 +64,7 @@ struct pr_phases {
     double latest[METRIC_COUNT]; /* what counters and high-water marks were when last known */
     double latest_at;            /* elapsed at the last sample */
     bool ending;                 /* the sample that is taken now is of the end of a phase */
-    double tokens;               /* samples that may be taken for phases now */
-    int64_t earned;              /* boot time up to which tokens have been counted */
+    struct pr_phase_tokens tokens;
     struct pr_notes notes;
 };
 
@@ -83,4 +91,5 @@ void pr_phases_mark(struct pr_phases *p, const char *name, const char *data, dou
 /* The statistics of one that has ended, into ret, which is large. */
 void pr_phase_stats(const struct pr_phases *p, const struct pr_phase *phase, struct pr_stats *ret);
 /* Members of a JSON object, without its braces. */
+void pr_phase_put_mark(struct pr_buf *out, const char *name, const char *data);
 void pr_phase_put(struct pr_json *j, const struct pr_phases *p, const struct pr_phase *phase);

@@ -27,22 +27,23 @@ static const char schema[] =
     "CREATE TABLE mark_sets(id INTEGER PRIMARY KEY, json TEXT NOT NULL);\n"
     "CREATE TABLE summary(json TEXT NOT NULL, recovered INTEGER NOT NULL DEFAULT 0);\n";
 
-#define OF_ENTITY "sample INTEGER NOT NULL, entity INTEGER NOT NULL", "sample, entity"
+#define OF_ENTITY "sample INTEGER NOT NULL, entity INTEGER NOT NULL"
 
 static const struct {
-    const char *name, *head, *read;
+    const char *name, *head;
     int head_columns;
     unsigned scope;
+    const char *more; /* SQL: a column that is read from elsewhere; NULL for none */
 } tables[RUN_TABLES] = {
     [TABLE_JOB] = {"job_samples",
                    "sample INTEGER PRIMARY KEY, elapsed INTEGER NOT NULL,"
                    " interval INTEGER NOT NULL, marks INTEGER",
-                   "sample, elapsed, interval, (SELECT json FROM mark_sets WHERE id = marks)", 4,
-                   SCOPE_JOB},
-    [TABLE_SYSTEM] = {"system_samples", "sample INTEGER PRIMARY KEY, interval INTEGER NOT NULL",
-                      "sample, interval", 2, SCOPE_SYSTEM},
+                   4, SCOPE_JOB, "SELECT json FROM mark_sets WHERE id = t.marks"},
+    [TABLE_SYSTEM] = {"system_samples", "sample INTEGER PRIMARY KEY, interval INTEGER NOT NULL", 2,
+                      SCOPE_SYSTEM},
     [TABLE_PROCESS] = {"process_samples", OF_ENTITY, 2, SCOPE_PROC},
-    [TABLE_DEVICE + DEVICE_CORE] = {"core_samples", OF_ENTITY, 2, SCOPE_CORE},
+    [TABLE_DEVICE + DEVICE_CORE] = {"core_samples", OF_ENTITY, 2, SCOPE_CORE,
+                                    "SELECT elapsed FROM job_samples j WHERE j.sample = t.sample"},
     [TABLE_DEVICE + DEVICE_DISK] = {"disk_samples", OF_ENTITY, 2, SCOPE_DISK},
     [TABLE_DEVICE + DEVICE_FILESYSTEM] = {"filesystem_samples", OF_ENTITY, 2, SCOPE_FILESYSTEM},
     [TABLE_DEVICE + DEVICE_INTERFACE] = {"interface_samples", OF_ENTITY, 2, SCOPE_INTERFACE},
@@ -139,14 +140,10 @@ void pr_run_table_insert(struct pr_buf *out, enum pr_run_table table)
     pr_buf_char(out, ')');
 }
 
+/* Columns are found by their names: another version may have more of them, or fewer. */
 void pr_run_table_select(struct pr_buf *out, enum pr_run_table table)
 {
-    struct pr_run_columns columns;
-    pr_run_table_columns(table, &columns);
-    pr_buf_printf(out, "SELECT %s", tables[table].read);
-    for (int i = 0; i < columns.count; i++) {
-        pr_buf_char(out, ',');
-        pr_metric_column(out, &pr_metrics[columns.id[i]]);
-    }
-    pr_buf_printf(out, " FROM %s ORDER BY sample", pr_run_table_name(table));
+    const char *more = tables[table].more;
+    pr_buf_printf(out, "SELECT t.*%s%s%s FROM %s t ORDER BY t.sample", more ? ", (" : "",
+                  more ? more : "", more ? ")" : "", tables[table].name);
 }

@@ -21,12 +21,12 @@
 
 /* --- what is kept ----------------------------------------------------------------------------- */
 
-/* A value is kept where it was asked for; where many rows derive nothing, also what the reader
- * needs for a rate or a ratio that was. */
-static bool is_kept(const struct record *r, enum pr_run_table table, int id)
+/* A value is kept where it was asked for, and where a rate or a ratio that was derives from it: the
+ * reader needs it for rows that have none, and for the mean of a rate. */
+static bool is_kept(const struct record *r, int id)
 {
     bool kept = pr_selected(&r->select, id);
-    for (int other = 0; other < METRIC_COUNT && !kept && table >= TABLE_PROCESS; other++) {
+    for (int other = 0; other < METRIC_COUNT && !kept; other++) {
         const struct pr_metric *m = &pr_metrics[other];
         if (!pr_selected(&r->select, other) || !pr_metric_is_derived((enum pr_metric_id)other))
             continue;
@@ -44,7 +44,7 @@ void pr_record_rows_init(struct record *r)
         pr_run_table_columns((enum pr_run_table)table, &f->columns);
         f->parts = table == CORES ? 2 : 1;
         for (int i = 0; i < f->columns.count; i++)
-            f->kept[i] = is_kept(r, (enum pr_run_table)table, (int)f->columns.id[i]);
+            f->kept[i] = is_kept(r, (int)f->columns.id[i]);
     }
     r->job_at = r->machine_at = -1;
 }
