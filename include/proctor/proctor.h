@@ -101,6 +101,30 @@ PROCTOR_API double proctor_snapshot_elapsed(const struct proctor_snapshot *s);  
 PROCTOR_API double proctor_snapshot_interval(const struct proctor_snapshot *s); /* seconds */
 PROCTOR_API int64_t proctor_snapshot_time(const struct proctor_snapshot *s);    /* Unix ns */
 
+/* --- recorded runs ---
+ *
+ * A run that was recorded, or is being: a file, an id or its unique beginning, or "last". A handle
+ * may be used by one thread at a time. In a forked child it is dead, as a monitor is: calls give
+ * -ECHILD (or NULL), and freeing it touches neither SQLite nor the file. -ENOENT no such run,
+ * -EEXIST several begin so, -EMEDIUMTYPE not a run file, -EPROTO written by a newer version,
+ * -EUCLEAN damaged, -ENOSYS there is no SQLite library. The caller frees. */
+struct proctor_run;
+PROCTOR_API int proctor_run_open(struct proctor_run **ret_run, const char *run,
+                                 struct proctor_error *err);
+PROCTOR_API void proctor_run_free(struct proctor_run *run); /* NULL is allowed */
+PROCTOR_API const char *proctor_run_id(struct proctor_run *run);
+/* The summary as JSON, owned by the run; of one without an end it is rebuilt from its samples, as
+ * they are at the first call. NULL where it cannot be had. */
+PROCTOR_API const char *proctor_run_summary_json(struct proctor_run *run,
+                                                 struct proctor_error *err);
+/* From that: a counter's total or a gauge's peak. -ENOENT unknown key, -ENODATA absent. */
+PROCTOR_API int proctor_run_total(struct proctor_run *run, const char *key, double *ret);
+PROCTOR_API int proctor_run_peak(struct proctor_run *run, const char *key, double *ret);
+/* Each sample once more, with its processes and devices, in the calling thread. The callback must
+ * not call into the run: calls give -EDEADLK there. */
+PROCTOR_API int proctor_run_samples(struct proctor_run *run, proctor_sample_fn *fn, void *data,
+                                    struct proctor_error *err);
+
 #ifdef __cplusplus
 }
 #endif

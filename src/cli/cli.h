@@ -39,6 +39,12 @@ int pr_main_config(int argc, char **argv);
 int pr_main_doctor(int argc, char **argv);
 int pr_main_phase(int argc, char **argv);
 int pr_main_mark(int argc, char **argv);
+int pr_main_ls(int argc, char **argv);
+int pr_main_show(int argc, char **argv);
+int pr_main_export(int argc, char **argv);
+int pr_main_rm(int argc, char **argv);
+int pr_main_gc(int argc, char **argv);
+int pr_main_recover(int argc, char **argv);
 
 /* How wrong usage of the command exits. */
 int pr_usage_status(const struct pr_command *command);

@@ -10,8 +10,6 @@
 #include "util/fs.h"
 #include "util/text.h"
 
-#define RUN_FILE "the run file"
-
 const struct pr_command pr_commands[] = {
     {"run", "[OPTIONS] [--] COMMAND [ARG...]",
      "start a job, record it and everything it starts until it ends, print a summary, exit as the "
@@ -37,12 +35,19 @@ const struct pr_command pr_commands[] = {
     {"mark", "NAME [KEY=VALUE...]",
      "note in the run that this shell is inside of that something happened; outside a run nothing",
      0, pr_main_mark, NULL},
-    {"ls", "", "list recorded runs", 0, NULL, RUN_FILE},
-    {"show", "RUN", "print a recorded run", 0, NULL, RUN_FILE},
-    {"rm", "RUN...", "remove recorded runs", 0, NULL, RUN_FILE},
-    {"gc", "--keep N", "tidy recorded runs", 0, NULL, RUN_FILE},
-    {"recover", "RUN", "rebuild the summary of a run whose recorder died", 0, NULL, RUN_FILE},
-    {"export", "RUN", "a recorded run in another shape", 0, NULL, RUN_FILE},
+    {"ls", "[OPTIONS]", "list recorded runs, the newest first", CMD_LS, pr_main_ls, NULL},
+    {"show", "[OPTIONS] RUN",
+     "print a recorded run: a file, an id or the beginning of one from `ls`, or last", CMD_SHOW,
+     pr_main_show, NULL},
+    {"export", "RUN --format csv|jsonl|runlog [OPTIONS]",
+     "a recorded run in another shape, on standard output by default; one that is being recorded "
+     "as far as it has come",
+     CMD_EXPORT, pr_main_export, NULL},
+    {"rm", "[--force] RUN...", "remove recorded runs", CMD_RM, pr_main_rm, NULL},
+    {"gc", "--keep N|DURATION [--dry-run]", "remove old runs", CMD_GC, pr_main_gc, NULL},
+    {"recover", "RUN... | --all",
+     "write the end of a run whose recorder died: a summary from its samples, in one file",
+     CMD_RECOVER, pr_main_recover, NULL},
     {"report", "RUN... -o FILE", "draw a report", 0, NULL, "reports"},
     {"compare", "RUN RUN...", "differences between runs", 0, NULL, "reports"},
     {"suggest", "RUN...", "what to request next time", 0, NULL, "reports"},

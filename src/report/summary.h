@@ -23,6 +23,8 @@ struct pr_facts {
     char target[512];           /* "group 12"; "" where it is a command */
     pid_t pid;                  /* of whom we attached to, else 0 */
     int exit_code, exit_signal; /* -1 where there is none */
+    const char *host;           /* that it was on, NULL for this one */
+    bool rebuilt;               /* from a record: what only its recorder knew is not there */
 };
 
 void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts);

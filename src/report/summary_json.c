@@ -71,8 +71,8 @@ static void put_labels(struct pr_json *j, const struct pr_list *labels)
 static void put_identity(struct pr_json *j, const struct pr_session *s,
                          const struct pr_facts *facts)
 {
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
+    char here[256] = "";
+    gethostname(here, sizeof here - 1);
     text(j, "id", s->run_id);
     text(j, "parent", *s->parent ? s->parent : NULL);
     open(j, "command", '[');
@@ -80,7 +80,7 @@ static void put_identity(struct pr_json *j, const struct pr_session *s,
         pr_json_string(j, *arg);
     pr_json_close(j, ']');
     text(j, "target", *facts->target ? facts->target : NULL);
-    text(j, "host", host);
+    text(j, "host", facts->host ? facts->host : here);
     text(j, "name", s->config->name);
     text(j, "node", s->config->node);
     put_labels(j, &s->config->label);
@@ -202,6 +202,20 @@ static void put_account(struct pr_json *j, const char *key, const char *source, 
     pr_json_close(j, '}');
 }
 
+/* Who waited for whom is not in a record. */
+static void put_rebuilt(struct pr_json *j, const struct pr_session *s)
+{
+    static const char source[] = "rebuilt from the samples of the record",
+                      note[] = "what was used after the last sample is not in it";
+    open(j, "accounting", '{');
+    put_account(j, "cpu", source, false, NAN, NAN, note, NULL);
+    put_account(j, "io", source, false, NAN, NAN, note, NULL);
+    put_account(j, "memory_peak", source, false, NAN, NAN,
+                "a lower bound where several peak together between samples",
+                (double[]){pr_stats_peak(&s->stats, METRIC_MEM_RSS_PEAK), NAN});
+    pr_json_close(j, '}');
+}
+
 static void put_accounting(struct pr_json *j, const struct pr_session *s,
                            const struct pr_facts *facts)
 {
@@ -256,13 +270,12 @@ static void put_limits(struct pr_json *j, const struct pr_limits *l)
     pr_json_close(j, '}');
 }
 
-static void put_counts(struct pr_json *j, const struct pr_session *s)
+static void put_counts(struct pr_json *j, const struct pr_session *s, bool rebuilt)
 {
-    static const char *const keys[] = {"taken", "late", "missed"};
-    const unsigned long counts[] = {s->taken, s->late, s->missed};
     open(j, "samples", '{');
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        integer(j, keys[i], (int64_t)counts[i]);
+    integer(j, "taken", (int64_t)s->taken);
+    number(j, "late", rebuilt ? NAN : (double)s->late);
+    number(j, "missed", rebuilt ? NAN : (double)s->missed);
     pr_json_close(j, '}');
 }
 
@@ -294,9 +307,9 @@ static void put_left(struct pr_json *j, const struct pr_session *s)
     pr_json_close(j, ']');
 }
 
-static void put_self(struct pr_json *j, const struct pr_session *s)
+static void put_self(struct pr_json *j, const struct pr_session *s, bool rebuilt)
 {
-    double cpu = pr_seconds(s->self_cpu);
+    double cpu = rebuilt ? NAN : pr_seconds(s->self_cpu);
     open(j, "self", '{');
     number(j, "cpu_seconds", cpu);
     number(j, "cpu_ratio", s->stats.seconds > 0 ? cpu / s->stats.seconds : NAN);
@@ -320,12 +333,17 @@ const char *pr_way_name(enum pr_way way)
 static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_facts *facts)
 {
     integer(j, "schema", SCHEMA);
+    if (facts->rebuilt)
+        boolean(j, "rebuilt", true);
     put_run(j, s, facts);
     put_exit(j, facts);
     put_metrics(j, s);
-    put_accounting(j, s, facts);
+    if (facts->rebuilt)
+        put_rebuilt(j, s);
+    else
+        put_accounting(j, s, facts);
     pr_summary_processes(j, s, facts);
-    put_counts(j, s);
+    put_counts(j, s, facts->rebuilt);
     put_absent(j, s);
     put_limits(j, &s->limits);
     pr_summary_phases(j, s);
@@ -335,7 +353,7 @@ static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_fac
     integer(j, "events_total", (int64_t)(s->events.total + s->phases.marked));
     put_events(j, s);
     put_left(j, s);
-    put_self(j, s);
+    put_self(j, s, facts->rebuilt);
 }
 
 void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts)

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/runs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report/rebuild.h"
+#include "util/clock.h"
+#include "util/text.h"
+
+int pr_runs_begin(const char *name, int argc, char **argv, int least, int most, struct pr_config *c,
+                  int *ret_status)
+{
+    const struct pr_command *command = pr_command_find(name);
+    bool help = false;
+    *ret_status = EXIT_USAGE;
+    int first = pr_config_init(c) < 0 ? -1 : pr_cli_parse(command, argc, argv, c, &help);
+    if (help) {
+        pr_cli_help(command);
+        *ret_status = 0;
+        return 0;
+    }
+    int count = 0;
+    while (first > 0 && first + count < argc && argv[first + count])
+        count++;
+    if (first > 0 && count < least) {
+        pr_complain("%s: a run is missing: a file, an id, the beginning of one, or last; `proctor "
+                    "ls` lists them",
+                    name);
+        return 0;
+    }
+    if (first > 0 && count > most) {
+        pr_complain("%s: '%.80s' is too much", name, argv[first + most]);
+        return 0;
+    }
+    return first > 0 ? first : 0;
+}
+
+struct pr_stored *pr_runs_open(const char *command, const char *run)
+{
+    struct proctor_error err;
+    struct pr_stored *r = NULL;
+    char path[4096];
+    if (pr_store_find(run, path, sizeof path, &err) < 0 ||
+        pr_stored_open(&r, path, STORED_READ, &err) < 0)
+        pr_complain("%s: %s", command, err.message);
+    return r;
+}
+
+bool pr_runs_summary(const char *command, const struct pr_stored *r, struct pr_buf *out)
+{
+    struct proctor_error err;
+    int code = r->summarized ? pr_stored_summary(r, out, &err) : pr_rebuild(r, out, &err);
+    if (code < 0)
+        pr_complain("%s: %s", command, err.message);
+    return code == 0;
+}
+
+unsigned pr_runs_width(void)
+{
+    struct winsize size;
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+void pr_runs_time(struct pr_buf *out, int64_t wall_ns)
+{
+    time_t seconds = (time_t)(wall_ns / NS_PER_S);
+    struct tm tm;
+    char text[64] = "?";
+    if (localtime_r(&seconds, &tm))
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
+    pr_buf_str(out, text);
+}
+
+void pr_runs_status(struct pr_buf *out, const struct pr_run_row *row)
+{
+    char name[32];
+    if (row->trouble)
+        pr_buf_str(out, "damaged");
+    else if (row->state != RUN_ENDED)
+        pr_buf_str(out, row->state == RUN_RUNNING ? "running" : "died");
+    else if (row->recovered)
+        pr_buf_str(out, "recovered");
+    else if (row->exit_signal > 0)
+        pr_buf_str(out, pr_text_signal(row->exit_signal, name, sizeof name));
+    else if (row->exit_code >= 0)
+        pr_buf_printf(out, "exit %d", row->exit_code);
+    else
+        pr_buf_str(out, "ended");
+}
+
+const char *pr_runs_paint(const struct pr_run_row *row)
+{
+    if (row->trouble || pr_run_row_failed(row))
+        return "31";
+    if (row->state == RUN_DIED || row->recovered)
+        return "33";
+    return row->state == RUN_RUNNING ? "32" : "0";
+}
+
+/* Files that cannot be read come last. */
+static int newest_first(const void *a, const void *b)
+{
+    const struct pr_run_row *x = a, *y = b;
+    if (!x->trouble != !y->trouble)
+        return x->trouble ? 1 : -1;
+    if (x->started != y->started)
+        return x->started < y->started ? 1 : -1;
+    return strcmp(y->path ? y->path : "", x->path ? x->path : "");
+}
+
+ssize_t pr_runs_all(const char *command, struct pr_run_row **ret_rows)
+{
+    struct pr_store_names names;
+    struct proctor_error err;
+    char path[4096 + 256];
+    size_t count = 0;
+    if (pr_store_names(&names, &err) < 0) {
+        pr_complain("%s: %s", command, err.message);
+        pr_store_names_done(&names);
+        return -1;
+    }
+    struct pr_run_row *rows = calloc(names.count + 1, sizeof *rows);
+    for (size_t i = 0; rows && i < names.count; i++)
+        if (pr_store_path(&names, i, path, sizeof path))
+            pr_run_row_read(&rows[count++], path);
+    pr_store_names_done(&names);
+    if (!rows) {
+        pr_complain("%s: out of memory", command);
+        return -1;
+    }
+    qsort(rows, count, sizeof *rows, newest_first);
+    *ret_rows = rows;
+    return (ssize_t)count;
+}
+
+void pr_runs_free(struct pr_run_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        pr_run_row_done(&rows[i]);
+    free(rows);
+}
