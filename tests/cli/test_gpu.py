@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -428,3 +429,34 @@ def test_the_library_takes_its_thread_out(gpu, tmp_path):
 
 
 SANITIZE = ["-fsanitize=address,undefined"] if os.environ.get("PROCTOR_TEST_SANITIZED") == "1" else []
+
+
+# --- from the record ----------------------------------------------------------------------------------------
+
+
+def test_gpus_come_back_from_the_record(gpu):
+    """Each line of a device as it was written live, and no other; the summary's devices from samples alone."""
+    summary, devices, _ = gpu.run(TWO + "process 0 1 7000000000 c 30 99\n", "-i", "50ms", "--processes",
+                                  *job((0, "5000000000 c 50 40"), seconds=1.0))
+    done = gpu.proctor("export", "last", "--format", "jsonl", "--processes")
+    assert done.returncode == 0, done.stderr
+    again = {}
+    for line in map(json.loads, done.stdout.splitlines()):
+        if line["type"] == "device" and line["kind"] == "gpu":
+            again.setdefault(line["name"], []).append(line)
+    assert again == devices and len(devices["gpu0"]) > 5
+    [path] = gpu.proctor.runs()
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM summary")
+        db.execute("UPDATE run SET ended = NULL")
+    db.close()
+    rebuilt = by_name(json.loads(gpu.proctor("show", "--json", "last").stdout))
+    for name, device in by_name(summary).items():
+        other = rebuilt[name]
+        assert [other[k] for k in ("kind", "model", "uuid", "counted")] == [device[k] for k in ("kind", "model", "uuid", "counted")]
+        assert other["metrics"].keys() == device["metrics"].keys()
+        for key, values in device["metrics"].items():
+            for statistic in ("total", "peak", "min", "last"):
+                if statistic in values and values[statistic] is not None:
+                    assert other["metrics"][key][statistic] == pytest.approx(values[statistic]), (key, statistic)
+    assert "H200" in gpu.proctor("show", "last").stdout

@@ -44,10 +44,12 @@ def test_make_builds_demo_runs_and_install_installs(clone, clean_env, tmp_path):
     assert (load["name"], work["name"]) == ("load", "work") and load["metrics"]["mem.rss"]["peak"] > 64 << 20
     assert work["metrics"]["cpu.time"]["total"] > 0.01
     assert [e["data"]["step"] for e in summary["events"] if e["type"] == "mark"] == [0, 1, 2]
+    subprocess.run([top / "bin/proctor", "run", "-q", "-i", "20ms", "sleep", "0.1"], env=env, check=True)
+    assert " samples, " in example("read_run")
 
 
 def test_examples_are_short(clone):
-    for name in ("watch", "phases"):
+    for name in ("watch", "phases", "read_run"):
         assert len((clone / f"examples/{name}.c").read_text().splitlines()) <= 40
 
 

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recorded runs through the public API. */
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "proctor/proctor.h"
+
+static char folder[] = "/tmp/proctor-test-runs-XXXXXX", file[256];
+
+/* This very process, recorded for some samples. */
+static int record(void **state)
+{
+    (void)state;
+    struct proctor_monitor *m = NULL;
+    struct proctor_error err;
+    if (!mkdtemp(folder))
+        return -1;
+    setenv("PROCTOR_HOME", folder, 1);
+    snprintf(file, sizeof file, "%s/own.proctor", folder);
+    bool good = proctor_monitor_new(&m, &err) == 0 &&
+                proctor_monitor_watch_pid(m, getpid(), 0, &err) == 0 &&
+                proctor_monitor_set(m, "interval", "10ms", &err) == 0 &&
+                proctor_monitor_set(m, "output", file, &err) == 0 &&
+                proctor_monitor_phase_begin(m, "first", &err) == 0 &&
+                proctor_monitor_start(m, &err) == 0;
+    for (volatile unsigned long i = 0; i < 50000000; i++)
+        ;
+    good = good && proctor_monitor_phase_end(m, "first", &err) == 0 &&
+           proctor_monitor_stop(m, &err) == 0;
+    if (!good)
+        fprintf(stderr, "%s\n", err.message);
+    proctor_monitor_free(m);
+    return good ? 0 : -1;
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    unlink(file);
+    return rmdir(folder);
+}
+
+static struct proctor_run *opened(void)
+{
+    struct proctor_run *run = NULL;
+    struct proctor_error err = {0};
+    if (proctor_run_open(&run, file, &err) < 0)
+        fail_msg("%s", err.message);
+    return run;
+}
+
+static int open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+struct seen {
+    int count, inside;
+    double elapsed, cpu;
+    struct proctor_run *run;
+};
+
+static void on_sample(const struct proctor_snapshot *s, void *data)
+{
+    struct seen *seen = data;
+    double v;
+    assert_true(proctor_snapshot_elapsed(s) > seen->elapsed);
+    seen->elapsed = proctor_snapshot_elapsed(s);
+    if (proctor_snapshot_value(s, "cpu.time", &v) == 0)
+        seen->cpu = v;
+    seen->inside = proctor_run_samples(seen->run, on_sample, seen, NULL);
+    seen->count++;
+}
+
+static void samples_come_back(void **state)
+{
+    (void)state;
+    struct seen seen = {.run = opened()};
+    double total, peak, v;
+    const char *json = proctor_run_summary_json(seen.run, NULL);
+    assert_non_null(json);
+    assert_non_null(strstr(json, "\"first\""));
+    assert_ptr_equal(json, proctor_run_summary_json(seen.run, NULL));
+    for (int turn = 0; turn < 2; turn++) { /* again from the start */
+        seen.count = 0;
+        seen.elapsed = -1;
+        assert_int_equal(proctor_run_samples(seen.run, on_sample, &seen, NULL), 0);
+        assert_true(seen.count > 3);
+        assert_int_equal(seen.inside, -EDEADLK);
+    }
+    assert_int_equal(proctor_run_total(seen.run, "cpu.time", &total), 0);
+    assert_true(total > 0.001 && total - seen.cpu < 1e-6 && seen.cpu - total < 1e-6);
+    assert_int_equal(proctor_run_peak(seen.run, "mem.rss", &peak), 0);
+    assert_true(peak > 100000);
+    assert_int_equal(proctor_run_total(seen.run, "mem.rss", &v), -ENODATA);
+    assert_int_equal(proctor_run_peak(seen.run, "sched.delay", &v), -ENODATA);
+    assert_int_equal(proctor_run_peak(seen.run, "nonsense", &v), -ENOENT);
+    assert_true(strlen(proctor_run_id(seen.run)) > 10);
+    proctor_run_free(seen.run);
+    proctor_run_free(NULL);
+}
+
+static void what_is_no_run_is_said(void **state)
+{
+    (void)state;
+    struct proctor_run *run = NULL;
+    struct proctor_error err;
+    assert_int_equal(proctor_run_open(&run, "nonsense", &err), -ENOENT);
+    assert_int_equal(err.code, ENOENT);
+    assert_non_null(strstr(err.message, "nonsense"));
+    assert_int_equal(proctor_run_open(&run, "last", &err), -ENOENT);
+    assert_int_equal(proctor_run_open(&run, "/proc/self/exe", &err), -EMEDIUMTYPE);
+    assert_int_equal(proctor_run_open(&run, folder, &err), -EISDIR);
+    assert_int_equal(proctor_run_open(&run, "", &err), -EINVAL);
+    assert_int_equal(proctor_run_open(&run, "/no/such/file", NULL), -ENOENT);
+    assert_null(run);
+}
+
+static void a_forked_handle_is_dead(void **state)
+{
+    (void)state;
+    struct proctor_run *run = opened();
+    struct seen seen = {.run = run, .elapsed = -1};
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct proctor_error err;
+        double v;
+        int fds = open_descriptors();
+        bool dead = proctor_run_samples(run, on_sample, &seen, &err) == -ECHILD &&
+                    proctor_run_total(run, "cpu.time", &v) == -ECHILD &&
+                    proctor_run_peak(run, "mem.rss", &v) == -ECHILD && !proctor_run_id(run) &&
+                    !proctor_run_summary_json(run, &err) && err.code == ECHILD;
+        proctor_run_free(run);
+        _exit(dead && seen.count == 0 && open_descriptors() == fds ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(proctor_run_samples(run, on_sample, &seen, NULL), 0); /* ours goes on */
+    assert_true(seen.count > 3);
+    proctor_run_free(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(samples_come_back),
+        cmocka_unit_test(what_is_no_run_is_said),
+        cmocka_unit_test(a_forked_handle_is_dead),
+    };
+    return cmocka_run_group_tests_name("api_runs", tests, record, clean);
+}
