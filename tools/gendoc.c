@@ -93,6 +93,22 @@ static void man_phases(void)
          "4096 bytes, a name at most 200.\n");
 }
 
+static void man_runs(void)
+{
+    puts(
+        "# RECORDED RUNS\n\n"
+        "*RUN* is a file, an id from *proctor ls* or its unique beginning, or *last*: the one that "
+        "began last. Runs are "
+        "in\n_${PROCTOR_HOME:-${XDG_STATE_HOME:-~/.local/state}/proctor}/runs_. "
+        "One that is being recorded can be shown and exported as\nfar as it has come. One whose "
+        "recorder was killed has all samples up to the last that was taken, and no summary:\n"
+        "*show* makes one from the samples, and *recover* writes it. Such a summary has the same "
+        "figures; names of *--match*, who\nwas left running and what recording has cost are not "
+        "in it.\n\n"
+        "The run log has a line for each phase that has ended (*ts*, *type*, *name*, *seconds*, "
+        "and what else is known of it) and each\nevent (*ts*, *type*, *event*, *data*).\n");
+}
+
 static void man(void)
 {
     puts("proctor(1)\n\n# NAME\n\nproctor - watch a job, keep an exact account of what it used\n");
@@ -119,10 +135,16 @@ static void man(void)
     }
     puts("# OPTIONS OF RUN, ATTACH AND SYSTEM\n");
     man_options(CMD_RUN | CMD_ATTACH | CMD_SYSTEM);
-    puts("# OPTIONS OF METRICS\n");
-    man_options(CMD_METRICS);
-    puts("# OPTIONS OF DOCTOR\n");
-    man_options(CMD_DOCTOR);
+    for (const struct pr_command *c = pr_commands; c->name; c++) {
+        if (!c->main || !(c->bit & ~(unsigned)(CMD_RUN | CMD_ATTACH | CMD_SYSTEM)))
+            continue;
+        printf("# OPTIONS OF ");
+        for (const char *p = c->name; *p; p++)
+            putchar(*p - 'a' + 'A');
+        puts("\n");
+        man_options(c->bit);
+    }
+    man_runs();
     puts("# NAMES\n\n"
          "*--match* looks for its pattern in what a process is called: the name of its executable, "
          "what it was called by,\nits comm, and where an interpreter runs a script or module, that "
@@ -137,6 +159,7 @@ static void man(void)
          "start, or *--strict* and\nrecording went wrong. *attach*, *system*: 0; 1 where there is "
          "no such "
          "process, group or cgroup. *phase* exits as its command does, with 127 and 126 as above. "
+         "*show*, *export*, *rm*, *recover*: 1 where there is no such run, or it cannot be read. "
          "Wrong usage outside *run*: 2.\n");
     puts("# SIGNALS\n\n"
          "What the terminal sends has reached the job already. A signal that a process sends to "
