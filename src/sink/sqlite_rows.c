@@ -16,7 +16,7 @@
 #define MARK_SETS   1000   /* remembered */
 #define CORE_SAME   0.0101 /* of a core: 1 %, and what is lost in sums of hundredths */
 
-#define SHARE_SAME 16384.0 /* bytes of PSS; or 1 % */
+#define SHARE_SAME 65536.0 /* bytes of PSS; or 1 % */
 #define CORES      ((enum pr_run_table)(TABLE_DEVICE + DEVICE_CORE))
 
 /* --- what is kept ----------------------------------------------------------------------------- */
