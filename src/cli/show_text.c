@@ -451,10 +451,10 @@ void pr_show_text(struct pr_buf *out, const struct pr_stored *r, const char *jso
 {
     struct show s = {.page = {.out = out, .look = *look}, .stored = r, .json = json};
     identity(&s);
-    metrics(&s, true);
     metrics(&s, false);
     phases_and_names(&s);
     devices(&s);
     events(&s);
     accounting(&s);
+    metrics(&s, true); /* what it ran on comes last */
 }
