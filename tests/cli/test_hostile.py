@@ -809,7 +809,8 @@ def test_thing_value_and_remedy_in_config_lines_and_variables(proctor, line, val
 def test_unknown_variables(proctor):
     """They may be meant for something else: they are named, and the job runs."""
     done = proctor.run("-q", *JOB, env={"PROCTOR_INTERVALL": "1s\x1b[31m", "PROCTOR_": "x",
-                                        "PROCTOR_HOME": "/x", "PROCTOR_DURATION": "5s"}, text=False)
+                                        "PROCTOR_HOME": str(proctor.folder / "home"), "PROCTOR_DURATION": "5s"},
+                       text=False)
     assert (done.returncode, done.stdout) == (3, b"said\n") and clean(done.stderr)
     lines = said(done.stderr)
     assert len(lines) == 2
