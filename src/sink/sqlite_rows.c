@@ -47,6 +47,8 @@ void pr_record_rows_init(struct record *r)
             f->kept[i] = is_kept(r, (int)f->columns.id[i]);
     }
     r->job_at = r->machine_at = -1;
+    pr_buf_reserve(&r->text, 4096);
+    pr_map_reserve(&r->mark_sets, 64);
 }
 
 void pr_record_rows_done(struct record *r)

@@ -122,8 +122,11 @@ static void check(void (*between)(int))
         unsigned long before = allocations;
         if (between)
             between(i);
-        /* The writer has its turn, too; to make the run file it needs some milliseconds. */
-        usleep(i == WARM_UP / 2 ? 500000 : 500);
+        /* The writer has its turn, too, and time to make the run file and to catch up: only while
+         * it has nothing to do are all slots of the ring made ready. */
+        usleep(i == WARM_UP / 2 + 1 ? 300000 : 500);
+        for (int wait = 0; i == WARM_UP / 2 && wait < 20000 && r.s.record_fds < 2; wait++)
+            usleep(1000);
         pr_session_tick(&r.s);
         if (i >= WARM_UP && allocations != before) {
             after += allocations - before;
