@@ -22,10 +22,11 @@
 /* --- what is kept ----------------------------------------------------------------------------- */
 
 /* A value is kept where it was asked for, and where a rate or a ratio that was derives from it: the
- * reader needs it for rows that have none, and for the mean of a rate. */
+ * reader needs it for rows that have none, and for the mean of a rate. How many processes there are
+ * says whether the job has ended. */
 static bool is_kept(const struct record *r, int id)
 {
-    bool kept = pr_selected(&r->select, id);
+    bool kept = pr_selected(&r->select, id) || id == METRIC_PROCS;
     for (int other = 0; other < METRIC_COUNT && !kept; other++) {
         const struct pr_metric *m = &pr_metrics[other];
         if (!pr_selected(&r->select, other) || !pr_metric_is_derived((enum pr_metric_id)other))
