@@ -223,6 +223,7 @@ int main(int argc, char **argv)
                                       .dialect = argv[2],
                                       .table = strcmp(argv[3], "-") ? argv[3] : NULL,
                                       .job = &r.job};
+    memset(setting.select.shown, true, sizeof setting.select.shown);
     if (!pr_snapshot_reserve(&r.sample, MEMBERS_MOST, DEVICES_MOST) ||
         pr_dialect_open(&setting, &r.sink, &err) < 0)
         return fprintf(stderr, "dialect_rows: %s\n", err.message), 1;

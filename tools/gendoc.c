@@ -163,7 +163,14 @@ static void dialects(void)
          "the first that has the form. There is a row for each sample, the first\nincluded, "
          "and growth counts from the start of recording. Where their figure is wrong ours stands "
          "under the same name, and\nthe last column says what differs. A value that was not "
-         "read stands there as the tool writes what it does not know.\n");
+         "read or not selected stands there as the tool writes what it does\nnot know.\n\n"
+         "`proctor export RUN --dialect NAME` has the same of a recorded run: its first table by "
+         "default, `--table` for another; `-o DIR`\n(a folder that is there, or a name that ends "
+         "with `/`) for all of them under their usual names. It is what was written live, byte\n"
+         "by byte, but for the table of OasisLMF: there a process is called by the last name that "
+         "it had, or the last rule that it\nbelonged to, and its PSS is as close as "
+         "[the run file](run-file.md) keeps it. What is not of the run is of whoever exports:\n"
+         "the time zone, the page size, TIME.\n");
     static const char *const names[] = {
 #define DIALECT(name, dialect) name,
 #include "core/dialects.def"

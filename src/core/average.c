@@ -32,6 +32,7 @@ const struct proctor_snapshot *pr_average_add(struct pr_average *a, int n,
     for (size_t k = 0; k < set->count; k++)
         pr_mean_add(set->items[k]->mean, set->items[k]->value, PROC_METRICS);
     a->interval += sample->interval;
+    a->first |= sample->first;
     copy_devices(&a->kept, sample);
     if (++a->pending < n && !sample->last)
         return NULL;
@@ -41,7 +42,9 @@ const struct proctor_snapshot *pr_average_add(struct pr_average *a, int n,
     copy_devices(&a->out, &a->kept);
     a->kept.device_count = 0;
     a->out.interval = a->interval;
+    a->out.first = a->first;
     a->pending = 0;
     a->interval = 0;
+    a->first = false;
     return &a->out;
 }

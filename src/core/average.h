@@ -9,6 +9,7 @@ struct pr_average {
     struct proctor_snapshot kept; /* the latest devices: they may not be in each sample */
     int pending;                  /* samples in it */
     int64_t interval;
+    bool first; /* the first sample is in it */
 };
 
 /* Adds a sample. Returns what is to be published now, borrowed until the next call, or NULL: after

@@ -214,6 +214,20 @@ int pr_config_set(struct pr_config *c, enum pr_option_id id, const char *value,
     return 0;
 }
 
+const char *pr_config_dialect(const struct pr_config *c)
+{
+    return strcmp(c->dialect, "native") == 0 ? NULL : c->dialect;
+}
+
+int pr_config_check_table(const struct pr_config *c, struct proctor_error *err)
+{
+    if (!c->table || pr_config_dialect(c))
+        return 0;
+    return pr_error(err, EINVAL,
+                    "--table: '%.40s': only a dialect has tables; name one with --dialect",
+                    c->table);
+}
+
 /* --- where values come from ------------------------------------------------------------------- */
 
 int pr_config_init(struct pr_config *c)

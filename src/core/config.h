@@ -94,6 +94,9 @@ enum pr_option_id pr_option_find_letter(char letter, unsigned commands);
  * begins the message of a failure. An origin below the present one changes nothing. */
 int pr_config_set(struct pr_config *c, enum pr_option_id id, const char *value,
                   enum pr_origin origin, const char *what, struct proctor_error *err);
+/* The dialect of the outputs, NULL for our own; -EINVAL where there is a table and no dialect. */
+const char *pr_config_dialect(const struct pr_config *c);
+int pr_config_check_table(const struct pr_config *c, struct proctor_error *err);
 /* Applies the config file and the PROCTOR_* variables that the command takes. */
 int pr_config_environment(struct pr_config *c, unsigned command, struct proctor_error *err);
 /* The text of a config file, which is cut up by it; text[len] must be a NUL. */

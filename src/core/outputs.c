@@ -59,21 +59,12 @@ static bool is_recorded(const struct pr_config *c)
     return c->kept && !c->no_record;
 }
 
-static bool is_native(const struct pr_config *c)
-{
-    return strcmp(c->dialect, "native") == 0;
-}
-
 static int check_settings(const struct pr_config *c, struct proctor_error *err)
 {
-    if (is_native(c) && c->table)
-        return pr_error(err, EINVAL,
-                        "--table: '%s': only a dialect has tables; name one with --dialect",
-                        c->table);
     if (c->output && c->no_record && c->origin[OPTION_OUTPUT] == ORIGIN_OPTION &&
         c->origin[OPTION_NO_RECORD] == ORIGIN_OPTION)
         return pr_error(err, EINVAL, "--output and --no-record exclude each other");
-    return 0;
+    return pr_config_check_table(c, err);
 }
 
 static int open_record(struct pr_session *s, struct pr_sink_setting setting, struct outputs *o,
@@ -125,7 +116,7 @@ static int open_all(struct pr_session *s, struct outputs *o, struct proctor_erro
                                       .roll = &s->roll,
                                       .run = s->run,
                                       .notes = &s->phases.notes,
-                                      .dialect = is_native(s->config) ? NULL : s->config->dialect,
+                                      .dialect = pr_config_dialect(s->config),
                                       .table = s->config->table,
                                       .job = &s->job};
     int r = check_settings(s->config, err);
@@ -171,7 +162,7 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
         pr_net_open(&s->net, &s->host, s->watched.empty_handed);
     for (size_t kind = 0; kind < KINDS; kind++)
         wanted += named(s, kind)->count;
-    bool two = s->config->processes && is_native(s->config); /* files for each --csv */
+    bool two = s->config->processes && !pr_config_dialect(s->config); /* files for each --csv */
     s->own_fds += (int)(wanted + (two ? s->config->csv.count : 0));
     o.sinks = calloc(wanted + 1 + s->own_sink_count, sizeof *o.sinks);
     int r = o.sinks ? open_all(s, &o, err) : pr_error(err, ENOMEM, "out of memory");

@@ -148,7 +148,6 @@ int pr_session_begin(struct pr_session *s)
     s->roll.forks = s->select.reads & READ_CPUS ? -pr_machine_forks(&s->host) : NAN;
     pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup);
     pr_tick_gpu_start(s);
-    s->job.no_gpu = (s->select.reads & READ_GPU) && !s->machine.gpus;
     share_descriptors(s);
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return s->timer < 0 ? -errno : arm(s, s->start_boot);

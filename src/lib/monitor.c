@@ -226,14 +226,18 @@ static void introduce(struct proctor_monitor *m)
     const struct pr_target_setting *target = &m->target;
     bool tree = target->kind == TARGET_TREE, group = target->kind == TARGET_GROUP;
     pid_t pgid = group ? target->root : !tree ? getpgrp() : 0;
-    if (tree && !m->session.host.foreign)
+    struct pr_session *s = &m->session;
+    char why[sizeof s->machine.gpu_reason];
+    if (tree && !s->host.foreign)
         pgid = getpgid(target->root);
-    m->session.job = (struct pr_sink_job){.argv = m->facts.argv,
-                                          .pid = tree ? target->root : 0,
-                                          .group = pgid,
-                                          .recorder = getpid(),
-                                          .exit_code = -1,
-                                          .exit_signal = -1};
+    s->job = (struct pr_sink_job){.argv = m->facts.argv,
+                                  .pid = tree ? target->root : 0,
+                                  .group = pgid,
+                                  .recorder = getpid(),
+                                  .no_gpu = (s->select.reads & READ_GPU) &&
+                                            !pr_gpu_expected(&s->host, why, sizeof why),
+                                  .exit_code = -1,
+                                  .exit_signal = -1};
 }
 
 static int prepare(struct proctor_monitor *m, struct proctor_error *err)

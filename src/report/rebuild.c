@@ -9,6 +9,7 @@
 
 #include "core/annotate.h"
 #include "report/summary.h"
+#include "store/job.h"
 #include "store/replay.h"
 #include "util/clock.h"
 
@@ -172,28 +173,6 @@ static void on_entry(void *of, const struct pr_roll_entry *e)
 
 /* --- what the run was ------------------------------------------------------------------------- */
 
-/* Texts of an array or object, into a list that ends with NULL; the caller frees. */
-static char **texts(const struct pr_stored *r, const char *sql, size_t *ret_count)
-{
-    struct pr_query *q = NULL;
-    char **items = calloc(1, sizeof *items);
-    size_t count = 0;
-    if (r->about && pr_query_new(&q, r->db, sql) == 0) {
-        pr_query_text(q, 1, r->about);
-        while (items && pr_query_step(q) == 1) {
-            const char *text = pr_query_get_text(q, 0);
-            char **more = reallocarray(items, count + 2, sizeof *items);
-            items = more ? more : items;
-            if (!more || !text || !(items[count] = strdup(text)))
-                break;
-            items[++count] = NULL;
-        }
-    }
-    pr_query_free(q);
-    *ret_count = count;
-    return items;
-}
-
 static enum pr_way way_of(const char *name)
 {
     for (int way = WAY_RUN; way <= WAY_EVERYBODY; way++)
@@ -212,9 +191,9 @@ static void take_texts(struct rebuild *b)
         if (pr_stored_text(r, r->about, paths[i], &b->about[i]))
             *fields[i] = pr_buf_text(&b->about[i]);
     size_t count;
-    b->facts.argv = texts(r, "SELECT value FROM json_each(?1, '$.command')", &count);
+    b->facts.argv = pr_stored_texts(r, "SELECT value FROM json_each(?1, '$.command')", &count);
     b->config.label.items =
-        texts(r, "SELECT key || '=' || value FROM json_each(?1, '$.labels')", &count);
+        pr_stored_texts(r, "SELECT key || '=' || value FROM json_each(?1, '$.labels')", &count);
     b->config.label.count = b->config.label.items ? count : 0;
     if (pr_stored_text(r, r->about, "$.target", &text))
         snprintf(b->facts.target, sizeof b->facts.target, "%s", pr_buf_text(&text));
@@ -269,9 +248,7 @@ static void finish(struct rebuild *b)
 
 static void done(struct rebuild *b)
 {
-    for (char **arg = b->facts.argv; arg && *arg; arg++)
-        free(*arg);
-    free(b->facts.argv);
+    pr_stored_texts_free(b->facts.argv);
     b->config.name = b->config.node = NULL;
     pr_config_done(&b->config);
     for (size_t i = 0; i < sizeof b->about / sizeof *b->about; i++)

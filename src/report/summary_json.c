@@ -374,6 +374,16 @@ void pr_summary_members(struct pr_buf *out, struct pr_session *s, const struct p
     put_all(&j, s, facts);
 }
 
+/* What sinks are told of a job besides its values, for those that are fed from a record. */
+static void put_job(struct pr_json *j, const struct pr_session *s)
+{
+    open(j, "job", '{');
+    put_optional(j, "pid", s->job.pid > 0 ? s->job.pid : -1);
+    put_optional(j, "group", s->job.group > 0 ? s->job.group : -1);
+    boolean(j, "no_gpu", s->job.no_gpu);
+    pr_json_close(j, '}');
+}
+
 void pr_summary_run_members(struct pr_buf *out, const struct pr_session *s,
                             const struct pr_facts *facts)
 {
@@ -382,6 +392,7 @@ void pr_summary_run_members(struct pr_buf *out, const struct pr_session *s,
     number(&j, "interval", s->config->interval);
     text(&j, "way", pr_way_name(facts->way));
     put_optional(&j, "pid", facts->pid > 0 ? facts->pid : -1);
+    put_job(&j, s);
     put_limits(&j, &s->limits);
     open(&j, "recorder", '{');
     integer(&j, "pid", getpid());

@@ -3,6 +3,7 @@
 #include "sink/dialect.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,10 +35,13 @@ struct dialect {
     struct pr_table_state state;
     struct pr_table_state sources[SOURCES_MOST];
     int source_count;
-    bool begun;
+    bool begun, ended;
     const struct pr_sink_job *told;
-    struct pr_stats *stats;       /* of the whole run, where there is one row for it */
-    struct proctor_snapshot last; /* without members and devices, for that row */
+    struct pr_select select;
+    bool selective;                /* some were not asked for */
+    struct proctor_snapshot shown; /* then a sample without those */
+    struct pr_stats *stats;        /* of the whole run, where there is one row for it */
+    struct proctor_snapshot last;  /* without members and devices, for that row */
 };
 
 const struct pr_dialect *pr_dialect_find(const char *name)
@@ -69,7 +73,43 @@ bool pr_dialect_table(const char *dialect, size_t number, struct pr_dialect_file
 
 static struct pr_row row_of(const struct dialect *d, const struct proctor_snapshot *s)
 {
-    return (struct pr_row){.sample = s, .job = d->told ? d->told : &nobody};
+    return (struct pr_row){.sample = s, .job = d->told ? d->told : &nobody, .ended = d->ended};
+}
+
+/* The last sample may also be of a job that goes on: then it has processes. */
+static bool has_ended(const struct proctor_snapshot *s)
+{
+    return s->last && isnan(s->value[METRIC_PROCS]);
+}
+
+static void hide(const struct dialect *d, double *value, int count)
+{
+    for (int id = 0; id < count; id++)
+        if (!pr_selected(&d->select, id))
+            value[id] = NAN;
+}
+
+static void hide_of_device(const struct dialect *d, struct pr_device *device)
+{
+    enum pr_metric_id id;
+    for (int slot = 0; (id = pr_device_metric(device->kind, slot)) != METRIC_NONE; slot++)
+        if (!pr_selected(&d->select, (int)id))
+            device->value[slot] = NAN;
+}
+
+/* What was not asked for may have been read all the same, and is in no output: a record does not
+ * have it either. */
+static const struct proctor_snapshot *asked_for(struct dialect *d, const struct proctor_snapshot *s)
+{
+    if (!d->selective)
+        return s;
+    pr_snapshot_copy(&d->shown, s);
+    hide(d, d->shown.value, METRIC_COUNT);
+    for (size_t i = 0; i < d->shown.member_count; i++)
+        hide(d, d->shown.members[i].value, PROC_METRICS);
+    for (size_t i = 0; i < d->shown.device_count; i++)
+        hide_of_device(d, &d->shown.devices[i]);
+    return &d->shown;
 }
 
 static void begin(struct dialect *d)
@@ -122,6 +162,8 @@ static void feed(struct dialect *d, const struct proctor_snapshot *s)
 static void dialect_write(struct pr_sink *sink, const struct proctor_snapshot *s)
 {
     struct dialect *d = (struct dialect *)sink;
+    d->ended = has_ended(s);
+    s = asked_for(d, s);
     struct pr_row row = row_of(d, s);
     size_t cursor = 0;
     if (d->stats) {
@@ -142,6 +184,7 @@ static void dialect_free(struct dialect *d)
     for (int i = 0; i < d->source_count; i++)
         pr_table_state_done(&d->sources[i]);
     pr_table_state_done(&d->state);
+    pr_snapshot_done(&d->shown);
     free(d->stats);
     free(d);
 }
@@ -218,6 +261,8 @@ static bool asks_for_gpus(const struct pr_table *table)
 
 static int prepare(struct dialect *d, const struct pr_table *table)
 {
+    for (int id = 0; id < METRIC_COUNT; id++)
+        d->selective |= !pr_selected(&d->select, id);
     int r = pr_table_state_init(&d->state, table);
     for (int i = 0; i < table->column_count && r == 0; i++)
         if (table->columns[i].rows)
@@ -246,6 +291,7 @@ int pr_dialect_open_as(const struct pr_sink_setting *setting, enum pr_dialect_fo
                                   .processes = table->each == EACH_PROCESS};
     d->sink.ops = &d->ops;
     d->told = setting->job;
+    d->select = setting->select;
     r = prepare(d, table);
     r = r < 0
             ? pr_error(err, -r, "out of memory")

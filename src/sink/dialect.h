@@ -15,6 +15,7 @@ struct pr_row {
     int index;                      /* which GPU it is, from 0 */
     const struct pr_stats *stats;   /* of a row at the end: the whole run, else NULL */
     const struct pr_sink_job *job;
+    bool ended; /* the job has: its gauges are absent for good */
 };
 
 enum pr_take {

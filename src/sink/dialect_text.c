@@ -38,12 +38,6 @@ static void put_number(struct pr_buf *out, const struct pr_column *c, double v)
         pr_units_exact(out, v, c->shape == SHAPE_WHOLE ? 0 : c->decimals);
 }
 
-/* The last sample may also be of a job that goes on: then it has processes. */
-static bool has_ended(const struct proctor_snapshot *s)
-{
-    return s->last && isnan(s->value[METRIC_PROCS]);
-}
-
 static const char *absent_text(const struct pr_table_state *s, const struct pr_column *c,
                                const struct pr_row *row)
 {
@@ -51,7 +45,7 @@ static const char *absent_text(const struct pr_table_state *s, const struct pr_c
         return c->no_gpu;
     if (c->first && row->sample->first)
         return c->first;
-    if (c->ended && has_ended(row->sample))
+    if (c->ended && row->ended)
         return c->ended;
     return c->absent ? c->absent : s->table->absent;
 }

@@ -22,10 +22,11 @@
 /* --- what is kept ----------------------------------------------------------------------------- */
 
 /* A value is kept where it was asked for, and where a rate or a ratio that was derives from it: the
- * reader needs it for rows that have none, and for the mean of a rate. */
+ * reader needs it for rows that have none, and for the mean of a rate. How many processes there are
+ * says whether the job has ended. */
 static bool is_kept(const struct record *r, int id)
 {
-    bool kept = pr_selected(&r->select, id);
+    bool kept = pr_selected(&r->select, id) || id == METRIC_PROCS;
     for (int other = 0; other < METRIC_COUNT && !kept; other++) {
         const struct pr_metric *m = &pr_metrics[other];
         if (!pr_selected(&r->select, other) || !pr_metric_is_derived((enum pr_metric_id)other))
@@ -70,7 +71,7 @@ void pr_record_rows_settle(struct record *r, bool committed)
 
 struct entity {
     enum pr_run_table table;
-    const char *kind, *name, *model, *uuid;
+    const char *kind, *name, *model, *uuid, *match;
     pid_t pid, ppid; /* 0 for none */
     int64_t started;
     bool counted;
@@ -99,16 +100,18 @@ static int introduce(struct record *r, struct record_slot *slot, const struct en
         pr_query_null(q, 10);
     else
         pr_query_int(q, 10, e->counted);
+    pr_query_text(q, 11, e->match);
     return pr_query_do(q);
 }
 
-/* A process has another program, or another parent. */
+/* A process has another program, another parent, or belongs to another rule. */
 static int rename_it(struct record *r, const struct record_slot *slot)
 {
     struct pr_query *q = r->query[QUERY_RENAME];
     pr_query_int(q, 1, slot->id);
     pr_query_text(q, 2, slot->name);
     pr_query_int(q, 3, slot->ppid);
+    pr_query_text(q, 4, slot->match);
     return pr_query_do(q);
 }
 
@@ -122,9 +125,11 @@ static struct record_slot *meet(struct record *r, const struct entity *e, int *r
     *ret_code = slot ? 0 : -ENOMEM;
     if (!slot)
         return NULL;
-    bool another = slot->ppid != e->ppid || strncmp(slot->name, e->name, sizeof slot->name) != 0;
+    bool another = slot->ppid != e->ppid || slot->match != e->match ||
+                   strncmp(slot->name, e->name, sizeof slot->name) != 0;
     if (another) {
         slot->ppid = e->ppid;
+        slot->match = e->match;
         memccpy(slot->name, e->name, '\0', sizeof slot->name - 1);
     }
     if (!slot->id)
@@ -195,6 +200,7 @@ static int put_members(struct record *r, const struct proctor_snapshot *s)
         struct entity e = {.table = TABLE_PROCESS,
                            .kind = "process",
                            .name = m->comm,
+                           .match = m->match,
                            .pid = m->pid,
                            .ppid = m->ppid,
                            .started = m->started,

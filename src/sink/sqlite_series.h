@@ -19,6 +19,7 @@ struct record_slot {
     bool used, fresh, going; /* fresh: its row is not committed; going: that it has gone is not */
     bool bent;               /* of a core: its use has changed since its last row */
     pid_t ppid;
+    const char *match; /* as the snapshot had it: only compared */
     char name[DEVICE_NAME];
 };
 

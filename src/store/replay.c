@@ -159,6 +159,7 @@ int pr_replay(const struct pr_stored *r, const struct pr_replay_to *to, void *of
 {
     struct replay p = {.stored = r, .to = to, .of = of, .before = -1};
     int code = open_all(&p);
+    memcpy(p.now.limit, r->limits.total, sizeof p.now.limit);
     while (code == 0 && p.job.on)
         code = step(&p);
     if (code == 0) {

@@ -12,7 +12,20 @@
 
 #define START_SLACK (NS_PER_S / 50) /* start times come in hundredths of a second */
 
-enum { ENTITY_ID, ENTITY_NAME, ENTITY_PID, ENTITY_PPID, ENTITY_STARTED, ENTITY_FIRST, ENTITY_LAST };
+enum {
+    ENTITY_ID,
+    ENTITY_NAME,
+    ENTITY_PID,
+    ENTITY_PPID,
+    ENTITY_STARTED,
+    ENTITY_FIRST,
+    ENTITY_LAST,
+    ENTITY_MATCH
+};
+/* The first files had no rules. */
+#define ENTITIES(rule)                                                                             \
+    "SELECT id, name, pid, ppid, started, first, last, " rule " FROM entities"                     \
+    " WHERE kind = 'process' AND first IS NOT NULL ORDER BY first, id"
 
 static void next_entity(struct pr_replayed_members *m)
 {
@@ -26,9 +39,8 @@ static void next_entity(struct pr_replayed_members *m)
 void pr_replayed_members_open(struct pr_replayed_members *m, const struct pr_stored *r)
 {
     *m = (struct pr_replayed_members){.stored = r};
-    m->code = pr_query_new(&m->entities, r->db,
-                           "SELECT id, name, pid, ppid, started, first, last FROM entities"
-                           " WHERE kind = 'process' AND first IS NOT NULL ORDER BY first, id");
+    if (pr_query_new(&m->entities, r->db, ENTITIES("match")) < 0)
+        m->code = pr_query_new(&m->entities, r->db, ENTITIES("NULL"));
     next_entity(m);
     pr_cursor_open(&m->rows, r, TABLE_PROCESS);
 }
@@ -70,6 +82,18 @@ static struct pr_replayed_member *insert(struct pr_replayed_members *m, size_t a
     return &m->items[at];
 }
 
+/* The one text that all members of a rule share; NULL for none. */
+static const char *rule_of(struct pr_replayed_members *m, const char *name)
+{
+    for (int i = 0; i < MATCHES_MOST && name; i++) {
+        if (!m->rules[i])
+            m->rules[i] = strdup(name);
+        if (!m->rules[i] || strcmp(m->rules[i], name) == 0)
+            return m->rules[i];
+    }
+    return NULL;
+}
+
 static void come(struct pr_replayed_members *m)
 {
     struct pr_query *q = m->entities;
@@ -87,6 +111,7 @@ static void come(struct pr_replayed_members *m)
     one->out.ppid = (pid_t)pr_query_get_int(q, ENTITY_PPID);
     one->out.started = pr_stored_time(q, ENTITY_STARTED);
     snprintf(one->out.comm, sizeof one->out.comm, "%s", name ? name : "");
+    one->out.match = rule_of(m, pr_query_get_text(q, ENTITY_MATCH));
     pr_values_none(one->value, PROC_METRICS);
     pr_values_none(one->previous, PROC_METRICS);
 }
@@ -163,6 +188,8 @@ void pr_replayed_members_close(struct pr_replayed_members *m)
 {
     pr_query_free(m->entities);
     pr_cursor_close(&m->rows);
+    for (int i = 0; i < MATCHES_MOST; i++)
+        free(m->rules[i]);
     free(m->items);
     *m = (struct pr_replayed_members){0};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a replay is made of. Each part keeps its first failure in `code`. */
 #pragma once
+#include "core/match.h"
 #include "core/run_file.h"
 #include "store/cursor.h"
 #include "store/replay.h"
@@ -18,6 +19,7 @@ struct pr_replayed_member {
 
 struct pr_replayed_members {
     const struct pr_stored *stored;
+    char *rules[MATCHES_MOST]; /* of --match, as members belong to them: snapshots point there */
     struct pr_query *entities; /* by the sample in which they come */
     int64_t next_first;        /* of the entity that the query is on */
     bool more;

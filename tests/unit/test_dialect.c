@@ -386,6 +386,7 @@ static struct pr_sink *open_sink(const char *path, const char *dialect, const ch
     struct pr_sink_setting setting = {
         .path = path, .events = &events, .dialect = dialect, .table = table, .job = &job};
     pr_events_init(&events);
+    memset(setting.select.shown, true, sizeof setting.select.shown);
     if (pr_dialect_open(&setting, &sink, &err) < 0)
         fail_msg("%s", err.message);
     return sink;
