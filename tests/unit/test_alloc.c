@@ -112,6 +112,18 @@ static int teardown(void **state)
     return 0;
 }
 
+/* The writer has done all that there is: it has not run for a while. */
+static void let_writer_catch_up(void)
+{
+    int64_t cpu = -1;
+    for (int still = 0, tries = 0; still < 4 && tries < 400; tries++) {
+        int64_t now = pr_queue_cpu(r.s.queue);
+        still = now == cpu ? still + 1 : 0;
+        cpu = now;
+        usleep(50000);
+    }
+}
+
 /* Ticks until nothing was allocated any more is what warm-up means; say how far it was off. */
 static void check(void (*between)(int))
 {
@@ -122,11 +134,11 @@ static void check(void (*between)(int))
         unsigned long before = allocations;
         if (between)
             between(i);
-        /* The writer has its turn, too, and time to make the run file and to catch up: only while
-         * it has nothing to do are all slots of the ring made ready. */
-        usleep(i == WARM_UP / 2 + 1 ? 300000 : 500);
+        usleep(500); /* the writer has its turn, too, */
         for (int wait = 0; i == WARM_UP / 2 && wait < 20000 && r.s.record_fds < 2; wait++)
-            usleep(1000);
+            usleep(1000); /* and time to make the run file */
+        if (i == WARM_UP / 2 + 1 || i == WARM_UP - 2)
+            let_writer_catch_up(); /* only then are all slots of the ring made ready */
         pr_session_tick(&r.s);
         if (i >= WARM_UP && allocations != before) {
             after += allocations - before;
