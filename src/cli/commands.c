@@ -39,7 +39,7 @@ const struct pr_command pr_commands[] = {
     {"show", "[OPTIONS] RUN",
      "print a recorded run: a file, an id or the beginning of one from `ls`, or last", CMD_SHOW,
      pr_main_show, NULL},
-    {"export", "RUN --format csv|jsonl|runlog [OPTIONS]",
+    {"export", "RUN --format FORMAT | --dialect NAME [OPTIONS]",
      "a recorded run in another shape, on standard output by default; one that is being recorded "
      "as far as it has come",
      CMD_EXPORT, pr_main_export, NULL},

@@ -142,6 +142,10 @@ def test_options_come_back(proctor, command, words):
     for dialect, table in (("resource-tracker", "combined"), ("stouputils", "metrics")):
         written = live(proctor, dialect, table, *words, command=command)
         assert exported(proctor, "run.proctor", "--dialect", dialect, "--table", table) == written
+    if "--select" in words:  # what was not asked for is not there, though some of it had to be read
+        rows = [json.loads(line) for line in written.splitlines()]
+        keys = {key.split("/")[1] for row in rows for key, value in row.items() if value is not None}
+        assert keys == {"cpu_usage_percentage", "memory_rss_megabytes", "memory_usage_percentage"}
 
 
 def test_a_job_that_dies_of_a_signal(proctor):

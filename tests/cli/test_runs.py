@@ -134,8 +134,8 @@ def test_a_file_that_may_not_be_read(proctor):
 
 
 @pytest.mark.parametrize("words", [["show"], ["show", "a", "b"], ["export", "a"], ["export", "--format", "csv"],
-                                   ["export", "a", "--format", "resource-summary"], ["export", "a", "--format", "xml"],
-                                   ["export", "a", "--format", "csv", "--dialect", "oasislmf"],
+                                   ["export", "a", "--format", "resource-summary", "--dialect", "spdl"], ["export", "a", "--format", "xml"],
+                                   ["export", "a", "--format", "runlog", "--dialect", "oasislmf"],
                                    ["export", "a", "--format", "csv", "--table", "x"],
                                    ["export", "a", "--format", "csv", "--processes"], ["rm"], ["gc"],
                                    ["gc", "--keep", "some"], ["gc", "--keep", "1.5"], ["gc", "--keep", "1", "x"],
