@@ -102,3 +102,5 @@ struct pr_gpu_account {
     int64_t read_at[GPU_DEVICES][DEVICE_VALUES];
     int64_t cpu; /* of the thread, that has been accounted for */
 };
+
+void pr_gpu_account_free(struct pr_gpu_account *a);

@@ -143,6 +143,13 @@ void pr_machine_skip(struct pr_machine *m)
     pr_values_none(m->value, METRIC_COUNT);
 }
 
+void pr_gpu_account_free(struct pr_gpu_account *a)
+{
+    for (size_t i = 0; a && i < a->count; i++)
+        pr_sketches_free(a->sketches[i]);
+    free(a);
+}
+
 void pr_machine_done(struct pr_machine *m, bool close_files)
 {
     for (int id = 0; id < MACHINE_COUNT; id++) {
@@ -155,9 +162,7 @@ void pr_machine_done(struct pr_machine *m, bool close_files)
     }
     pr_devices_done(&m->devices);
     pr_gpu_free(m->gpu, !close_files);
-    for (size_t i = 0; m->gpus && i < m->gpus->count; i++)
-        pr_sketches_free(m->gpus->sketches[i]);
-    free(m->gpus);
+    pr_gpu_account_free(m->gpus);
     m->gpu = NULL;
     m->gpus = NULL;
 }

@@ -117,6 +117,7 @@ static struct pr_gpu_card *card_of(struct pr_gpu_account *a, const struct pr_dev
         a->stat[a->count][slot] = (struct pr_stat){.min = NAN, .max = NAN, .last = NAN, .at = NAN};
         c->reason[slot] = NO_SAMPLE;
     }
+    a->sketches[a->count] = pr_sketches_new(DEVICE_VALUES);
     a->count++;
     return c;
 }
@@ -131,8 +132,10 @@ static void add_gpu(struct rebuild *b, const struct proctor_snapshot *s, const s
     for (int slot = 0; slot < DEVICE_VALUES && c; slot++) {
         if (isnan(d->value[slot]))
             continue;
-        pr_stat_add(&(*a)->stat[i][slot], d->value[slot], pr_seconds(s->elapsed),
-                    pr_seconds(s->elapsed - (*a)->read_at[i][slot]));
+        double lasted = pr_seconds(s->elapsed - (*a)->read_at[i][slot]);
+        pr_stat_add(&(*a)->stat[i][slot], d->value[slot], pr_seconds(s->elapsed), lasted);
+        if ((*a)->sketches[i])
+            pr_sketch_add((*a)->sketches[i], slot, d->value[slot], lasted);
         (*a)->read_at[i][slot] = s->elapsed;
     }
 }
@@ -224,6 +227,7 @@ static int begin(struct rebuild *b)
     s->start_wall = r->started;
     s->inside = true; /* our own size is nobody's business */
     pr_stats_init(&s->stats);
+    pr_stats_want_quantiles(&s->stats, METRIC_COUNT);
     s->stats.limits = &s->limits;
     s->stats.machine = b->config.machine;
     pr_phases_init(&s->phases, &s->select, &s->limits, b->config.machine);
@@ -254,8 +258,9 @@ static void done(struct rebuild *b)
     for (size_t i = 0; i < sizeof b->about / sizeof *b->about; i++)
         pr_buf_done(&b->about[i]);
     pr_phases_done(&b->s.phases, true);
+    pr_stats_done(&b->s.stats);
     pr_roll_done(&b->s.roll);
-    free(b->s.machine.gpus);
+    pr_gpu_account_free(b->s.machine.gpus);
     free(b);
 }
 
