@@ -313,6 +313,7 @@ static int prepare(struct run *r, struct proctor_error *err)
                                            .empty_handed = !r->outside.has_sockets,
                                            .self = getpid(),
                                            .adopter = getpid(),
+                                           .all_come = subreaper,
                                            .strangers = r->outside.children,
                                            .stranger_count = r->outside.child_count};
     m->watching = true;

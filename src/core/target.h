@@ -36,6 +36,7 @@ struct pr_target_setting {
     bool wait_tree;    /* not over before all members are gone */
     pid_t self;        /* never a member */
     pid_t adopter;     /* whose new children belong to the job (ourselves as subreaper), else 0 */
+    bool all_come;     /* every orphan of the job comes to it: it is a subreaper */
     const pid_t *strangers; /* children of the adopter that are not of the job */
     size_t stranger_count;
 };

@@ -388,8 +388,8 @@ static void join_new(struct pr_session *s)
 static bool nobody_is_left(const struct pr_session *s)
 {
     siginfo_t info;
-    return s->reaping && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 &&
-           errno == ECHILD;
+    return s->watched.all_come &&
+           waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
 }
 
 static void discover(struct pr_session *s, const struct pr_tick *t)

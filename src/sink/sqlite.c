@@ -21,7 +21,11 @@ static bool is_full(int code)
 /* What another attempt does not make better. */
 static bool is_final(int code)
 {
-    return code == -ENOSYS || code == -EUCLEAN || code == -EMEDIUMTYPE;
+    static const int codes[] = {ENOSYS, EUCLEAN, EMEDIUMTYPE, EROFS, EINVAL};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (code == -codes[i])
+            return true;
+    return false;
 }
 
 static void complain(struct record *r, int code)

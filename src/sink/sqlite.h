@@ -38,7 +38,8 @@ struct record {
     char *path, *run;
     char name[112]; /* for people */
     int fd;         /* with which it was made: closing it would drop SQLite's locks */
-    bool network, wal, ready, dead, begun;
+    bool network, wal, ready, dead, begun, locked;
+    bool hasty; /* somebody holds the file: waiting for him once is enough */
     struct pr_select select;
     struct pr_events *events;
     const struct pr_roll *roll;

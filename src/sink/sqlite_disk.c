@@ -13,7 +13,7 @@
 
 #define SYNC_EVERY (10 * NS_PER_S)
 #define SYNC_LEAST NS_PER_S /* between two ends of phases */
-#define PATIENCE   5000     /* milliseconds, for others who hold the file */
+#define PATIENCE   2000     /* milliseconds, for others who hold the file */
 #define IMPATIENCE 1000     /* at the end, when somebody waits for us */
 
 /* File systems on which processes of several machines may have a file open. SQLite's log needs
@@ -80,7 +80,7 @@ static const char *const sql[QUERY_COUNT] = {
                          "CAST(round(json_extract(?1,'$.start')*1e9) AS INTEGER),"
                          "json_extract(?1,'$.depth'),json_extract(?1,'$.seconds'),?1)",
     [QUERY_MARK_SET] = "INSERT INTO mark_sets VALUES(?,?)",
-    [QUERY_SUMMARY] = "INSERT INTO summary(json) VALUES(?)",
+    [QUERY_SUMMARY] = "INSERT OR REPLACE INTO summary(rowid,json) VALUES(1,?)",
     [QUERY_RUN_END] = "UPDATE run SET ended=?1,exit_code=json_extract(?2,'$.exit.code'),"
                       "exit_signal=json_extract(?2,'$.exit.signal')",
 };
@@ -213,15 +213,22 @@ static bool may_pass(int code)
            code == -ENOMEM || code == -ENOSYS;
 }
 
+/* By it others see that we live. One who looks has it for a moment: then it is tried again. Not on
+ * file systems of the network: there it would be one of the locks that SQLite takes. */
+static void take_lock(struct record *r)
+{
+    if (!r->network && !r->locked)
+        r->locked = flock(r->fd, LOCK_EX | LOCK_NB) == 0;
+}
+
 int pr_record_ready(struct record *r)
 {
     if (r->ready)
         return 0;
     if (!r->begun) {
         r->network = is_network(r->fd);
-        if (!r->network) /* there it would be one of the locks that SQLite takes */
-            flock(r->fd, LOCK_EX | LOCK_NB);
         r->begun = true;
+        take_lock(r);
     }
     int code = open_db(r, !r->network);
     if (code < 0 && !r->network && !may_pass(code)) {
@@ -239,18 +246,29 @@ int pr_record_ready(struct record *r)
 
 /* --- transactions ----------------------------------------------------------------------------- */
 
+/* Other outputs wait for this thread: who holds the file is waited for once, and not again before
+ * he has let go. */
+static int judge(struct record *r, int code)
+{
+    bool hasty = code == -EBUSY || (code < 0 && r->hasty);
+    if (hasty != r->hasty)
+        pr_db_patience(r->db, hasty ? 0 : PATIENCE);
+    r->hasty = hasty;
+    return code < 0 ? fail(r, code) : 0;
+}
+
 int pr_record_begin(struct record *r)
 {
     int code = pr_query_do(r->query[QUERY_BEGIN]);
     r->now = r->done;
-    return code < 0 ? fail(r, code) : 0;
+    return code < 0 ? judge(r, code) : 0;
 }
 
 int pr_record_commit(struct record *r)
 {
-    int code = pr_query_do(r->query[QUERY_COMMIT]);
+    int code = judge(r, pr_query_do(r->query[QUERY_COMMIT]));
     if (code < 0)
-        return fail(r, code);
+        return code;
     r->done = r->now;
     pr_record_rows_settle(r, true);
     return 0;
@@ -270,6 +288,7 @@ void pr_record_sync(struct record *r, bool now)
         return;
     r->synced = at;
     r->phase_ended = false;
+    take_lock(r);
     /* What fails here is tried again the next time; nothing is lost by it. */
     if (r->wal)
         pr_db_run(r->db, "PRAGMA wal_checkpoint(PASSIVE)");
@@ -282,8 +301,11 @@ void pr_record_finish(struct record *r)
     if (r->db) {
         pr_db_patience(r->db, IMPATIENCE);
         free_queries(r);
-        if (r->ready && r->wal)
-            pr_db_run(r->db, "PRAGMA wal_checkpoint(TRUNCATE)");
+        int code = r->ready && r->wal ? pr_db_run(r->db, "PRAGMA wal_checkpoint(TRUNCATE)") : 0;
+        if (code < 0 && code != -EBUSY)
+            pr_event_problem(r->events, pr_seconds(r->elapsed),
+                             "%s: %s; its end is in a file beside it (-wal): keep them together",
+                             r->name, pr_db_why(r->db));
         /* Somebody may be reading: then it stays as it is, and can be read. What changes is one
          * number in the first page. */
         if (r->ready)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from proctor_cli import HERE, PATIENCE, SANITIZED, SLACK, finish, is_alive, open_run, problems, query, said, \
+from proctor_cli import HERE, PATIENCE, SANITIZED, SLACK, finish, is_alive, open_run, problems, query, read_csv, said, \
     skip_visibly, wait_until
 
 KILLS = 200 if os.environ.get("PROCTOR_TEST_FULL") else 20 if SANITIZED else 40
@@ -214,7 +214,8 @@ def test_a_disk_that_stays_full(proctor, mounted):
     os.kill(job, signal.SIGTERM)
     status, _, err = finish(process)
     lines = said(err)
-    assert status == 125 and len(lines) == 2 and "samples are missing" in lines[1], err
+    assert status == 125 and len(lines) == 3 and "samples are missing" in lines[1], err
+    assert "keep them together" in lines[2] and path.with_name("a.proctor-wal").exists()
     check(path)
     assert len(samples(path)) >= stopped
 
@@ -304,7 +305,7 @@ def test_somebody_who_holds_the_file_does_not_delay_samples(proctor):
     until_samples(path, 3)
     base = open_run(path, "rw")
     base.execute("BEGIN EXCLUSIVE")
-    time.sleep(2)
+    time.sleep(1)
     base.execute("COMMIT")
     base.close()
     time.sleep(0.3)
@@ -312,6 +313,25 @@ def test_somebody_who_holds_the_file_does_not_delay_samples(proctor):
     summary = proctor.summary()
     assert query(path, "SELECT max(interval) FROM job_samples")[0] < 1e9, "a sample each 100 ms, also then"
     assert samples(path) == list(range(1, summary["samples"]["taken"] + 1))
+
+
+def test_somebody_who_holds_it_for_long_does_not_hold_up_other_outputs(proctor):
+    """He is waited for once: the CSV has every sample, the record those before and after."""
+    path = proctor.work / "a.proctor"
+    process, job = record(proctor, path, "--csv", "a.csv", "--summary", proctor.summary_file, interval="100ms")
+    until_samples(path, 3)
+    base = open_run(path, "rw")
+    base.execute("BEGIN IMMEDIATE")
+    time.sleep(7)
+    before = len(read_csv(proctor.work / "a.csv"))
+    base.execute("COMMIT")
+    base.close()
+    time.sleep(0.5)
+    told = end(process, job)
+    taken = proctor.summary()["samples"]["taken"]
+    assert before > 60 / SLACK and len(read_csv(proctor.work / "a.csv")) == taken
+    assert len(told) == 2 and "is interrupted" in told[0] and "goes on" in told[1]
+    assert 5 < len(samples(path)) < taken and samples(path)[-1] == taken
 
 
 @pytest.fixture
