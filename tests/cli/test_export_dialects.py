@@ -160,7 +160,7 @@ class Run:
     """A recorded run, and its summary, as checks of what a dialect wrote want it."""
 
     def __init__(self, proctor, command):
-        done, self.summary = proctor.recorded("-q", "-i", "50ms", "-o", "run.proctor", "--match", "burner=^family$", *command)
+        done, self.summary = proctor.recorded("-q", "-i", "50ms", "--budget", "100%", "-o", "run.proctor", "--match", "burner=^family$", *command)
         assert done.returncode == 3
         self.samples = self.summary["samples"]["taken"]
         self.duration = self.summary["run"]["duration"]
