@@ -287,3 +287,11 @@ def test_it_belongs_to_the_job_what_runs_after_its_root_only_with_wait_tree(proc
     for process in left:
         os.kill(process["pid"], signal.SIGKILL)
     assert 0.05 < summary["metrics"]["cpu.time"]["total"] < 1 * SLACK
+
+
+def test_orphans_of_others_are_looked_for(proctor):
+    """Without a subreaper they do not come to us: that we have no child does not mean that nobody is left."""
+    _, summary = proctor.recorded("--exact", "none", "--wait-tree", "-i", "20ms", "--", "sh", "-c",
+                                  "setsid sh -c 'sleep 0.6; sleep 0.41; exit' & sleep 0.3")
+    assert summary["run"]["duration"] > 0.9
+    assert summary["metrics"]["procs.started"]["total"] == 5  # two shells, three that sleep
