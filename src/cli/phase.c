@@ -18,14 +18,15 @@ static int become(char **argv)
 }
 
 /* What is missing, and how it is used. */
-static int usage(const char *word, int argc)
+static int usage(const char *word, int argc, bool dashes)
 {
     const struct pr_command *c = pr_command_find("phase");
     bool bare = strcmp(word, "begin") == 0 || strcmp(word, "end") == 0;
     const char *wrong = !*word              ? "there is no name"
                         : bare && argc == 2 ? "there is no name after it"
                         : bare              ? "one name is taken, which may be quoted"
-                                            : "there is no command after --";
+                        : dashes            ? "there is no command after --"
+                                            : "-- and a command are missing after the name";
     pr_complain("phase%s%s: %s; it is used as: proctor phase %s", *word ? " " : "",
                 pr_text_tail(word, 60), wrong, c->args);
     return EXIT_USAGE;
@@ -46,7 +47,7 @@ int pr_main_phase(int argc, char **argv)
     }
     bool begin = strcmp(word, "begin") == 0;
     if (argc != 3 || (!begin && strcmp(word, "end") != 0) || strcmp(argv[2], "--") == 0)
-        return usage(word, argc);
+        return usage(word, argc, argc > 2 && strcmp(argv[2], "--") == 0);
     if (!pr_tell_check("phase", argv[2]))
         return EXIT_USAGE;
     pr_tell(begin ? REQUEST_BEGIN : REQUEST_END, argv[2], NULL, true);

@@ -10,6 +10,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "core/exact.h"
 #include "core/limits.h"
 #include "core/net.h"
 #include "core/self.h"
@@ -146,6 +147,9 @@ int pr_session_begin(struct pr_session *s)
     if (s->reaping) /* children of whoever we were before we became proctor */
         pr_self_absorbed_io(s->strange_io);
     s->roll.forks = s->select.reads & READ_CPUS ? -pr_machine_forks(&s->host) : NAN;
+    if (s->exact &&
+        s->exact->ops == &pr_exact_cgroup) /* made for the run: all in it is the run's */
+        s->machine.base[METRIC_CPU_CGROUP] = 0;
     pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup);
     pr_tick_gpu_start(s);
     share_descriptors(s);

@@ -496,3 +496,10 @@ def test_a_systemd_that_does_not_answer(proctor, user_systemd):
     assert len(requests) == 1
     done = as_nobody(proctor, "sh", "-c", "echo started", **with_systemd(folder))
     assert done.returncode == 0 and len(requests) == 1  # nobody asked for a group
+
+
+def test_a_group_of_the_run_counts_from_its_making(proctor):
+    """Also what was used before the first sample."""
+    _, summary = proctor.recorded("--exact", "cgroup", "--", "sh", "-c", "sleep 0.1")
+    total = {key: summary["metrics"][key]["total"] for key in ("cpu.cgroup", "cpu.time")}
+    assert total["cpu.cgroup"] == pytest.approx(total["cpu.time"], abs=2e-4), total
