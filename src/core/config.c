@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/match.h"
+#include "core/run_file.h"
 #include "core/select.h"
 #include "util/fs.h"
 #include "util/scan.h"
@@ -124,6 +125,11 @@ static int check_text(const struct pr_option *o, const char *value, const char *
         return pr_error(err, ENOTSUP, "%s: this version does not have %s yet", what, o->later);
     if (!*value)
         return pr_error(err, EINVAL, "%s: the value is empty; it takes %s", what, o->arg);
+    if (o == &pr_options[OPTION_RUN_ID] && !pr_run_id_is_good(value))
+        return pr_error(err, EINVAL,
+                        "%s: '%.40s' cannot name a run: take up to 100 bytes without / and control "
+                        "characters, no . or - first, no .proctor at the end, and not last",
+                        what, value);
     const char *equals = strchr(value, '=');
     if (o->type == TYPE_LABELS && (!equals || equals == value))
         return pr_error(err, EINVAL, "%s: '%.80s' is not KEY=VALUE", what, value);

@@ -8,6 +8,7 @@
 
 #include "core/energy.h"
 #include "core/net.h"
+#include "core/own_files.h"
 #include "core/run_file.h"
 #include "core/session.h"
 
@@ -86,7 +87,7 @@ static int open_record(struct pr_session *s, struct pr_sink_setting setting, str
         s->record_fds = 1;
         return 0;
     }
-    close(setting.fd);
+    pr_own_file_close(setting.fd);
     pr_run_file_remove(path);
     free(s->file);
     s->file = NULL;

@@ -49,7 +49,7 @@ void pr_run_table_select(struct pr_buf *out, enum pr_run_table table);
  * False where there is no home, or it is too long. */
 bool pr_run_folder(char *text, size_t size);
 /* Makes the file of a run, mode 0600, its folder with it, and returns a descriptor that must stay
- * open for as long as the database is; its absolute path into ret_path. path: what the user named,
+ * open for as long as the database is, and is closed by pr_own_file_close; its absolute path into ret_path. path: what the user named,
  * which must not be there unless `force`; NULL for one in the folder of runs, named after the id
  * and the node, and numbered where that name is taken. */
 struct pr_run_name {
@@ -61,6 +61,6 @@ int pr_run_file_create(const struct pr_run_name *name, char *ret_path, size_t si
 /* Removes it and what SQLite keeps beside it, or that alone. 0 or -errno. */
 int pr_run_file_remove(const char *path);
 void pr_run_file_remove_beside(const char *path);
-/* Is this how a run is called: YYYYMMDDTHHMMSSZ-8hex, or what was given by --run-id and can be a
- * file's name? */
+/* Is this how a run can be called: YYYYMMDDTHHMMSSZ-8hex, or by --run-id something else that can be
+ * a file's name, and be typed to name the run? */
 bool pr_run_id_is_good(const char *id);

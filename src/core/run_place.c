@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/own_files.h"
 #include "core/run_file.h"
+#include "util/text.h"
 
 #define NAMES_TRIED 10000
 #define NAME_BYTES  100 /* of an id or a node, in a file's name */
@@ -34,10 +36,19 @@ bool pr_run_folder(char *text, size_t size)
     return false;
 }
 
+/* What RUN would take for something else is none either. */
 bool pr_run_id_is_good(const char *id)
 {
-    size_t len = strlen(id);
-    return len && len <= 200 && *id != '.' && *id != '-' && !strchr(id, '/');
+    size_t len = strlen(id), ending = strlen(RUN_FILE_ENDING);
+    if (!len || len > NAME_BYTES || *id == '.' || *id == '-' || strchr(id, '/') ||
+        strcmp(id, "last") == 0 ||
+        (len >= ending && strcmp(id + len - ending, RUN_FILE_ENDING) == 0))
+        return false;
+    struct pr_buf safe = {0};
+    pr_text_safe(&safe, id);
+    bool same = strcmp(pr_buf_text(&safe), id) == 0;
+    pr_buf_done(&safe);
+    return same;
 }
 
 static bool is_plain(const char *path)
@@ -161,12 +172,13 @@ int pr_run_file_create(const struct pr_run_name *name, char *ret_path, size_t si
         return fd;
     const char *made = name->path ? name->path : path;
     int code = realpath(made, whole) ? 0 : errno;
-    if (code == 0 && strlen(whole) < size) {
+    if (code == 0)
+        code = strlen(whole) < size ? -pr_own_file_record(fd) : ENAMETOOLONG;
+    if (code == 0) {
         memcpy(ret_path, whole, strlen(whole) + 1);
         return fd;
     }
     close(fd);
     unlink(made);
-    code = code ? code : ENAMETOOLONG;
     return pr_error(err, code, "%s: '%s'", strerror(code), made);
 }

@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "core/own_files.h"
 #include "sink/sqlite.h"
 #include "util/clock.h"
 
@@ -313,7 +314,7 @@ void pr_record_finish(struct record *r)
         close_db(r);
         fdatasync(r->fd);
     }
-    close(r->fd);
+    pr_own_file_close(r->fd);
     if (!r->ready)
         pr_run_file_remove(r->path);
 }

@@ -36,8 +36,9 @@ static bool copy_bytes(int from, int to)
     char *room = malloc(piece);
     ssize_t n = room ? 1 : -1;
     size_t done;
-    while (n > 0) {
-        n = read(from, room, piece);
+    for (off_t at = 0; n > 0; at += (off_t)done) {
+        done = 0;
+        n = pread(from, room, piece, at);
         if (n < 0 && errno == EINTR)
             n = 1;
         else if (n > 0 && pr_fs_write(to, room, (size_t)n, &done) < 0)
@@ -47,19 +48,25 @@ static bool copy_bytes(int from, int to)
     return n == 0;
 }
 
-static bool copy_file(const char *from, const char *to)
+static bool copy_file(int from, const char *to)
 {
-    int in = open(from, O_RDONLY | O_CLOEXEC);
-    int out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool good = out >= 0 && copy_bytes(in, out);
-    if (in >= 0)
-        close(in);
+    int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool good = out >= 0 && copy_bytes(from, out);
     if (out >= 0)
         good &= close(out) == 0;
     return good;
 }
 
-bool pr_copy_make(const char *path, char *ret_folder, size_t folder_size, char *ret_copy,
+static bool copy_log(const char *from, const char *to)
+{
+    int fd = open(from, O_RDONLY | O_CLOEXEC);
+    bool good = fd >= 0 && copy_file(fd, to);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+bool pr_copy_make(int fd, const char *path, char *ret_folder, size_t folder_size, char *ret_copy,
                   size_t size)
 {
     const char *temporary = getenv("TMPDIR");
@@ -73,7 +80,7 @@ bool pr_copy_make(const char *path, char *ret_folder, size_t folder_size, char *
     }
     snprintf(ret_copy, size, "%s/" COPY_NAME, ret_folder);
     if (log_of(path, log, sizeof log) && log_of(ret_copy, copied_log, sizeof copied_log) &&
-        copy_file(path, ret_copy) && copy_file(log, copied_log))
+        copy_file(fd, ret_copy) && copy_log(log, copied_log))
         return true;
     pr_copy_remove(ret_folder);
     *ret_folder = '\0';

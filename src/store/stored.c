@@ -2,19 +2,15 @@
 #include "store/stored.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "core/own_files.h"
 #include "core/run_file.h"
 #include "store/copy.h"
 #include "util/clock.h"
-#include "util/fs.h"
 #include "util/text.h"
 
 #define TIME_MOST INT64_C(4000000000000000000) /* in the year 2096 */
@@ -252,21 +248,20 @@ static int fill(struct pr_stored *r, enum pr_stored_use use, struct proctor_erro
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* What can be said before SQLite has a look; while this process has the file open, closing any
- * descriptor of it would drop SQLite's locks. *ret_held: somebody records into it. */
-static int look(const char *path, bool *ret_held, struct proctor_error *err)
+/* What can be said before SQLite has a look. *ret_held: somebody records into it. */
+static int look(struct pr_stored *r, bool *ret_held, struct proctor_error *err)
 {
-    struct stat st;
-    int fd = pr_fs_open(AT_FDCWD, path);
-    if (fd < 0)
-        return refuse(err, -fd, path, strerror(-fd));
-    int code = fstat(fd, &st) < 0     ? refuse(err, errno, path, strerror(errno))
-               : S_ISDIR(st.st_mode)  ? refuse(err, EISDIR, path, "this is a directory")
-               : !S_ISREG(st.st_mode) ? refuse(err, EMEDIUMTYPE, path, "this is not a run file")
-                                      : 0;
-    *ret_held = code == 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
-    close(fd);
-    return code;
+    int code = pr_own_file_read(r->path, &r->own, ret_held);
+    switch (code) {
+    case 0:
+        return 0;
+    case -EISDIR:
+        return refuse(err, EISDIR, r->path, "this is a directory");
+    case -EMEDIUMTYPE:
+        return refuse(err, EMEDIUMTYPE, r->path, "this is not a run file");
+    default:
+        return refuse(err, -code, r->path, strerror(-code));
+    }
 }
 
 /* SQLite opens a file when it first reads it. */
@@ -301,7 +296,7 @@ static int open_any(struct pr_stored *r, enum pr_stored_use use, struct proctor_
         return code;
     forget(r);
     char copied[4096];
-    if (!pr_copy_make(r->path, r->copy, sizeof r->copy, copied, sizeof copied))
+    if (!pr_copy_make(pr_own_file_fd(r->own), r->path, r->copy, sizeof r->copy, copied, sizeof copied))
         return code;
     return open_db(r, copied, use, err);
 }
@@ -309,23 +304,22 @@ static int open_any(struct pr_stored *r, enum pr_stored_use use, struct proctor_
 int pr_stored_open(struct pr_stored **ret, const char *path, enum pr_stored_use use,
                    struct proctor_error *err)
 {
-    bool held;
-    int code = look(path, &held, err);
-    if (code < 0)
-        return code;
+    bool held = false;
     struct pr_stored *r = calloc(1, sizeof *r);
     if (!r || !(r->path = strdup(path))) {
         free(r);
         return pr_error(err, ENOMEM, "out of memory");
     }
-    code = open_any(r, use, err);
+    int code = look(r, &held, err);
+    if (code == 0)
+        code = open_any(r, use, err);
     if (code < 0) {
         pr_stored_close(r);
         return code;
     }
     bool over = r->ended || r->summarized;
     r->state = over                                                 ? RUN_ENDED
-               : held || (code == 0 && pr_stored_recorder_lives(r)) ? RUN_RUNNING
+               : held || pr_stored_recorder_lives(r) ? RUN_RUNNING
                                                                     : RUN_DIED;
     *ret = r;
     return 0;
@@ -336,6 +330,7 @@ void pr_stored_close(struct pr_stored *r)
     if (!r)
         return;
     forget(r);
+    pr_own_file_done(r->own);
     pr_copy_remove(r->copy);
     free(r->path);
     free(r);

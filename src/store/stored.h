@@ -15,8 +15,11 @@ enum pr_run_state {
     RUN_DIED, /* the recorder did: there is no end, and it is gone */
 };
 
+struct pr_own_file;
+
 struct pr_stored {
     struct pr_db *db;
+    struct pr_own_file *own;
     char *path;
     char copy[64];              /* the folder of a private copy, "" for none */
     char *about;                /* all that the run is, as JSON */

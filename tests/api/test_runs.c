@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,6 +134,75 @@ static void what_is_no_run_is_said(void **state)
     assert_null(run);
 }
 
+/* Has this process a lock of SQLite's on the file? */
+static bool is_locked(const char *path)
+{
+    struct stat st;
+    char line[256], pid[32], inode[32];
+    bool found = false;
+    FILE *f = fopen("/proc/locks", "re");
+    assert_non_null(f);
+    assert_int_equal(stat(path, &st), 0);
+    snprintf(pid, sizeof pid, " %d ", getpid());
+    snprintf(inode, sizeof inode, ":%lu ", (unsigned long)st.st_ino);
+    while (fgets(line, sizeof line, f))
+        found |= strstr(line, " POSIX ") && strstr(line, pid) && strstr(line, inode);
+    fclose(f);
+    return found;
+}
+
+static void wait_for_lock(const char *path)
+{
+    for (int i = 0; i < 500 && !is_locked(path); i++)
+        usleep(10000);
+    assert_true(is_locked(path));
+}
+
+/* SQLite has it open; "last" looks at all files of the folder. */
+static void reading_takes_no_locks_of_the_recorder(void **state)
+{
+    (void)state;
+    struct proctor_monitor *m = NULL;
+    struct proctor_run *run = NULL, *again = NULL;
+    struct proctor_error err = {0};
+    char runs[300], path[320];
+    snprintf(runs, sizeof runs, "%s/runs", folder);
+    snprintf(path, sizeof path, "%s/live.proctor", runs);
+    assert_int_equal(mkdir(runs, 0700), 0);
+    assert_int_equal(proctor_monitor_new(&m, &err), 0);
+    assert_int_equal(proctor_monitor_watch_pid(m, getpid(), 0, &err), 0);
+    assert_int_equal(proctor_monitor_set(m, "output", path, &err), 0);
+    assert_int_equal(proctor_monitor_start(m, &err), 0);
+    wait_for_lock(path);
+    int fds = 0;
+    const char *const names[] = {path, "last"};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(proctor_run_open(&run, names[i], &err), 0);
+        assert_int_equal(proctor_run_open(&again, names[i], &err), 0);
+        assert_true(is_locked(path));
+        proctor_run_free(again);
+        assert_true(is_locked(path));
+        proctor_run_free(run);
+        assert_true(is_locked(path));
+        /* SQLite keeps those of the first turn for as long as it has locks, and takes them again */
+        if (i > 0)
+            assert_int_equal(open_descriptors(), fds);
+        fds = open_descriptors();
+    }
+    assert_int_equal(proctor_run_open(&run, path, &err), 0); /* beyond the end of the recorder */
+    assert_int_equal(proctor_monitor_stop(m, &err), 0);
+    proctor_monitor_free(m);
+    assert_non_null(proctor_run_summary_json(run, &err));
+    proctor_run_free(run);
+    static const char *const endings[] = {"", "-wal", "-shm"}; /* left, as somebody was reading */
+    for (size_t i = 0; i < 3; i++) {
+        char name[330];
+        snprintf(name, sizeof name, "%s%s", path, endings[i]);
+        unlink(name);
+    }
+    assert_int_equal(rmdir(runs), 0);
+}
+
 static void a_forked_handle_is_dead(void **state)
 {
     (void)state;
@@ -163,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_come_back),
         cmocka_unit_test(what_is_no_run_is_said),
+        cmocka_unit_test(reading_takes_no_locks_of_the_recorder),
         cmocka_unit_test(a_forked_handle_is_dead),
     };
     return cmocka_run_group_tests_name("api_runs", tests, record, clean);

@@ -78,10 +78,20 @@ def test_one_id_on_several_nodes_is_several_files(proctor):
     assert sorted(query(p, "SELECT node FROM run")[0] or "" for p in proctor.runs()) == ["", "n1", "n1", "n2"]
 
 
-@pytest.mark.parametrize("run_id", ["../../../x", "a/b", ".hidden", "-", "x" * 300, "é" * 90])
-def test_an_id_that_is_no_name_for_a_file(proctor, run_id):
+@pytest.mark.parametrize("run_id", ["../../../x", "a/b", ".hidden", "-", "x" * 101, "é" * 51, "last", "a.proctor",
+                                    "a\x1b[31mb", "a\nb", "a\x7f"])
+def test_an_id_that_cannot_name_a_run_is_refused(proctor, run_id):
+    done = proctor.run("-q", f"--run-id={run_id}", "true")
+    assert done.returncode == 125 and not proctor.runs()
+    [line] = said(done.stderr)
+    assert "--run-id" in line and "cannot name a run" in line and "\x1b" not in line
+
+
+@pytest.mark.parametrize("run_id", ["x" * 100, "é" * 50, "lastly", "a.b-c_d:e", "proctor", "a b"])
+def test_any_other_id_names_its_run(proctor, run_id):
     done = proctor.run("-q", "--run-id", run_id, "--node", "/n/", "true")
     assert (done.returncode, done.stderr) == (0, "")
+    assert proctor("show", "--json", run_id).returncode == 0
     [path] = proctor.runs()
     assert query(path, "SELECT id FROM run") == [run_id]
 
