@@ -95,20 +95,41 @@ static int create(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
+/* Is somebody at work on it, as far as locks tell? */
+static bool is_recorded(const char *path)
+{
+    struct pr_own_file *file = NULL;
+    bool held = false;
+    if (pr_own_file_read(path, &file, &held) < 0)
+        return false;
+    pr_own_file_done(file);
+    return held;
+}
+
+/* What is in the way goes, where that was asked for. */
+static int make_way(const char *path, struct proctor_error *err)
+{
+    if (is_recorded(path))
+        return pr_error(
+            err, EBUSY,
+            "--output: '%s' is being recorded just now; --force does not overwrite that", path);
+    int r = pr_run_file_remove(path);
+    return r < 0 && r != -ENOENT ? pr_error(err, -r, "--output: %s: '%s'", strerror(-r), path) : 0;
+}
+
 static int create_named(const struct pr_run_name *name, struct proctor_error *err)
 {
     struct stat st;
-    bool there = stat(name->path, &st) == 0;
     if (strcmp(name->path, "-") == 0 || !*name->path)
         return pr_error(err, EINVAL, "--output: '%s' cannot be a run file: name a file",
                         name->path);
-    if (there && !S_ISREG(st.st_mode))
-        return pr_error(err, EEXIST, "--output: '%s' is there, and no file", name->path);
-    if (name->force && (there || has_leftovers(name->path))) {
-        int r = pr_run_file_remove(name->path);
-        if (r < 0 && r != -ENOENT)
-            return pr_error(err, -r, "--output: %s: '%s'", strerror(-r), name->path);
-    }
+    if (stat(name->path, &st) == 0 && !S_ISREG(st.st_mode))
+        return pr_error(err, EEXIST, "--output: '%s' is no file that could be overwritten",
+                        name->path);
+    bool there = lstat(name->path, &st) == 0; /* a link to nothing, too */
+    int r = name->force && (there || has_leftovers(name->path)) ? make_way(name->path, err) : 0;
+    if (r < 0)
+        return r;
     int fd = create(name->path);
     if (fd == -EEXIST)
         return pr_error(err, EEXIST,

@@ -296,7 +296,8 @@ static int open_any(struct pr_stored *r, enum pr_stored_use use, struct proctor_
         return code;
     forget(r);
     char copied[4096];
-    if (!pr_copy_make(pr_own_file_fd(r->own), r->path, r->copy, sizeof r->copy, copied, sizeof copied))
+    if (!pr_copy_make(pr_own_file_fd(r->own), r->path, r->copy, sizeof r->copy, copied,
+                      sizeof copied))
         return code;
     return open_db(r, copied, use, err);
 }
@@ -318,9 +319,7 @@ int pr_stored_open(struct pr_stored **ret, const char *path, enum pr_stored_use 
         return code;
     }
     bool over = r->ended || r->summarized;
-    r->state = over                                                 ? RUN_ENDED
-               : held || pr_stored_recorder_lives(r) ? RUN_RUNNING
-                                                                    : RUN_DIED;
+    r->state = over ? RUN_ENDED : held || pr_stored_recorder_lives(r) ? RUN_RUNNING : RUN_DIED;
     *ret = r;
     return 0;
 }

@@ -398,3 +398,24 @@ def test_gpus_are_in_it(gpu):
                        " WHERE gpu_mem_total_bytes")
     assert {name: total for name, total in rows} == {"gpu0": 150e9, "gpu1": 80e9}
     assert 2 <= len(query(path, "SELECT 1 FROM gpu_samples")) <= sum(map(len, devices.values())) + 4
+
+
+def test_force_does_not_overwrite_what_is_being_recorded(proctor):
+    path = proctor.work / "a.proctor"
+    process = proctor.start("run", "-q", "-i", "20ms", "-o", path, "sleep", "77")
+    job = proctor.job_of(process)
+    wait_until(lambda: path.with_name("a.proctor-wal").exists(), "the first sample")
+    done = proctor.run("-q", "-o", path, "--force", "touch", "ran")
+    assert done.returncode == 125 and "is being recorded" in done.stderr and not (proctor.work / "ran").exists()
+    os.kill(job, signal.SIGTERM)
+    assert process.wait(20) == -signal.SIGTERM
+    assert query(path, "SELECT count(*) FROM summary") == [1]
+    assert proctor.run("-q", "-o", path, "--force", "true").returncode == 0
+
+
+def test_force_replaces_a_link_to_nothing(proctor):
+    (proctor.work / "a.proctor").symlink_to("nowhere")
+    done = proctor.run("-q", "-o", "a.proctor", "true")
+    assert done.returncode == 125 and "is there already; --force" in done.stderr
+    assert proctor.run("-q", "-o", "a.proctor", "--force", "true").returncode == 0
+    assert (proctor.work / "a.proctor").is_file() and not (proctor.work / "nowhere").exists()
