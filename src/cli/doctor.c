@@ -356,7 +356,7 @@ static void energy(struct doctor *d)
 static void network(struct doctor *d)
 {
     struct pr_net *n;
-    if (pr_net_open(&n, &d->host) == -ENOMEM)
+    if (pr_net_open(&n, &d->host, false) == -ENOMEM)
         return;
     const char *reason = pr_net_reason(n);
     bool closing = pr_net_hears_closing(n);

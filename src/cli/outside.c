@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/stat_line.h"
@@ -32,12 +33,24 @@ static void add_fd(struct pr_outside *o, int fd)
     fds[o->fd_count++] = fd;
 }
 
+/* A log or a terminal is often a local socket. */
+static bool may_be_tcp(int fd)
+{
+    int domain = AF_UNIX;
+    socklen_t size = sizeof domain;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain != AF_UNIX;
+}
+
 static void look_at_fds(struct pr_outside *o)
 {
     DIR *dir = opendir("/proc/self/fd");
     struct dirent *entry;
+    o->has_sockets = !dir;
     while (dir && (entry = readdir(dir))) {
         int fd = atoi(entry->d_name);
+        if (entry->d_name[0] == '.')
+            continue;
+        o->has_sockets |= may_be_tcp(fd);
         if (fd > 2 && fd != dirfd(dir))
             add_fd(o, fd);
     }
@@ -126,6 +139,8 @@ int pr_outside_check_root(const struct pr_host *host, pid_t pid, struct proctor_
 {
     char path[32], text[1024];
     struct pr_stat_line line;
+    if (!host->foreign) /* it shows us, so it shows our children */
+        return 0;
     snprintf(path, sizeof path, "%d/stat", (int)pid);
     ssize_t n = pr_fs_read(host->proc, path, text, sizeof text);
     if (n > 0 && pr_stat_line_parse(text, (size_t)n, &line) && line.ppid == getpid())

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command's own surroundings: what it inherited, and how it leaves. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -9,7 +10,8 @@
 struct pr_outside {
     int *fds; /* descriptors above 2 that we were started with */
     size_t fd_count;
-    pid_t *children; /* children that we had before the job: not of the job */
+    bool has_sockets; /* one of them may be a TCP socket, or one of 0, 1, 2 */
+    pid_t *children;  /* children that we had before the job: not of the job */
     size_t child_count;
 };
 

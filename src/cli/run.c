@@ -33,6 +33,7 @@ struct run {
     struct proctor_monitor *monitor;
     struct pr_summary_file summary;
     struct pr_spawn spawn;
+    struct pr_host host; /* the machine that we are on */
     struct pr_exact exact;
     struct pr_outside outside;
     struct pr_server server;
@@ -309,6 +310,7 @@ static int prepare(struct run *r, struct proctor_error *err)
     m->target = (struct pr_target_setting){.root = r->spawn.pid,
                                            .fresh = true,
                                            .held = true,
+                                           .empty_handed = !r->outside.has_sockets,
                                            .self = getpid(),
                                            .adopter = getpid(),
                                            .strangers = r->outside.children,
@@ -349,7 +351,9 @@ static int finish(struct run *r)
 /* Forks the job, held, into what will account for it. */
 static int hold(struct run *r, struct proctor_error *err)
 {
-    int code = pr_exact_prepare(&r->exact, r->monitor->config.exact, err);
+    int code = pr_host_open(&r->host, "/", err);
+    r->monitor->host = code < 0 ? NULL : &r->host;
+    code = pr_exact_prepare(&r->exact, r->monitor->config.exact, r->monitor->host, err);
     if (code < 0)
         return code;
     r->spawn.cgroup = r->exact.clone_fd;
@@ -399,7 +403,11 @@ static int start(struct run *r, char **argv)
 
 int pr_main_run(int argc, char **argv)
 {
-    struct run r = {.signals = -1, .summary.fd = -1, .spawn.cgroup = -1, .server = PR_SERVER_NONE};
+    struct run r = {.signals = -1,
+                    .host = {.root = -1, .proc = -1},
+                    .summary.fd = -1,
+                    .spawn.cgroup = -1,
+                    .server = PR_SERVER_NONE};
     int first, status;
     pr_outside_plug_holes();
     r.monitor = pr_recording_new("run", argc, argv, &first, &status);
@@ -416,6 +424,7 @@ int pr_main_run(int argc, char **argv)
     }
     proctor_monitor_free(r.monitor);
     pr_exact_finish(&r.exact);
+    pr_host_close(&r.host);
     if (r.signals >= 0)
         close(r.signals);
     pr_server_close(&r.server);

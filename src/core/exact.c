@@ -79,9 +79,11 @@ static double descriptors(void)
     return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : (double)limit.rlim_max;
 }
 
-int pr_exact_prepare(struct pr_exact *x, const char *asked, struct proctor_error *err)
+int pr_exact_prepare(struct pr_exact *x, const char *asked, const struct pr_host *host,
+                     struct proctor_error *err)
 {
     blank(x);
+    x->host = host;
     x->asked = asked;
     x->automatic = strcmp(asked, "auto") == 0;
     /* Recording itself needs the last ones. */

@@ -5,12 +5,14 @@
 #pragma once
 #include "core/entity.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/roll.h"
 
 enum pr_exact_part { EXACT_USER, EXACT_SYSTEM, EXACT_TIME, EXACT_PARTS };
 
 struct pr_exact {
     const struct pr_exact_ops *ops; /* NULL where the ledger is all there is */
+    const struct pr_host *host;     /* borrowed, or NULL */
     void *state;                    /* the way's own */
     bool automatic;                 /* --exact auto: the best that works, and nothing is refused */
     const char *asked;              /* borrowed */
@@ -47,8 +49,10 @@ extern const struct pr_exact_ops pr_exact_cgroup, pr_exact_perf, pr_exact_taskst
 #define EXACT_WAYS 3
 extern const struct pr_exact_ops *const pr_exact_ways[EXACT_WAYS]; /* the best first */
 
-/* asked: auto, cgroup, perf, taskstats or none. 0 or -errno; auto never fails. */
-int pr_exact_prepare(struct pr_exact *x, const char *asked, struct proctor_error *err);
+/* asked: auto, cgroup, perf, taskstats or none. host: the machine that we are on, borrowed; NULL
+ * where it cannot be looked at. 0 or -errno; auto never fails. */
+int pr_exact_prepare(struct pr_exact *x, const char *asked, const struct pr_host *host,
+                     struct proctor_error *err);
 int pr_exact_enter(struct pr_exact *x, pid_t pid, bool inside, struct proctor_error *err);
 /* After the ledger has settled: value[] has its totals, and gets what is more. x may be NULL. */
 void pr_exact_settle(struct pr_exact *x, const struct pr_entities *set, double *value);

@@ -17,6 +17,8 @@
 #include "util/fs.h"
 #include "util/scan.h"
 
+#define FRESH (NS_PER_S / 20) /* at the start a file is asked for again and again */
+
 static int open_dir(int at, const char *path)
 {
     int fd = openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -60,7 +62,7 @@ int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err)
     h->ticks_per_second = sysconf(_SC_CLK_TCK);
     h->boot_wall = pr_clock_wall() - pr_clock_boot();
     h->hold_limit = hold_limit();
-    h->mounts = calloc(1, sizeof *h->mounts);
+    h->kept = calloc(KEPT_FILES, sizeof *h->kept);
     return 0;
 }
 
@@ -71,10 +73,39 @@ void pr_host_close(struct pr_host *h)
     if (h->proc >= 0)
         close(h->proc);
     h->root = h->proc = -1;
-    if (h->mounts)
-        free(h->mounts->text);
-    free(h->mounts);
-    h->mounts = NULL;
+    for (int i = 0; h->kept && i < KEPT_FILES; i++)
+        free(h->kept[i].text);
+    free(h->kept);
+    h->kept = NULL;
+}
+
+static int copy_of(const struct pr_kept *kept, char **ret_text, size_t *ret_len)
+{
+    char *text = malloc(kept->len + 1);
+    if (!text)
+        return -ENOMEM;
+    memcpy(text, kept->text, kept->len + 1);
+    *ret_text = text;
+    *ret_len = kept->len;
+    return 0;
+}
+
+int pr_host_slurp(const struct pr_host *h, enum pr_kept_file which, const char *path,
+                  char **ret_text, size_t *ret_len)
+{
+    struct pr_kept *kept = h->held && h->kept ? &h->kept[which] : NULL;
+    int64_t now = pr_clock_boot();
+    if (!kept)
+        return pr_fs_slurp(h->proc, path, ret_text, ret_len);
+    if (kept->at && now - kept->at < FRESH)
+        return copy_of(kept, ret_text, ret_len);
+    free(kept->text);
+    *kept = (struct pr_kept){0};
+    int r = pr_fs_slurp(h->proc, path, &kept->text, &kept->len);
+    if (r < 0)
+        return r;
+    kept->at = now;
+    return copy_of(kept, ret_text, ret_len);
 }
 
 /* The line of our own mountinfo that is about this file system has hidepid among its options. */

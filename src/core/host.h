@@ -11,7 +11,9 @@
 /* Kernel memory for a held file is about 5 KB: this many are at most 30 MB. */
 #define HOST_HOLD_MOST 6000
 
-/* A file that several ask for at the same time (mountinfo.c). */
+/* Files below /proc that several ask for at the same time. */
+enum pr_kept_file { KEPT_MOUNTS, KEPT_OWN_GROUPS, KEPT_FILES };
+
 struct pr_kept {
     char *text;
     size_t len;
@@ -28,7 +30,7 @@ struct pr_host {
     bool fd_size; /* st_size of /proc/PID/fd counts descriptors (Linux 6.2) */
     long page_size, ticks_per_second;
     int64_t boot_wall;       /* wall time of the boot, ns */
-    struct pr_kept *mounts;  /* NULL where memory is out */
+    struct pr_kept *kept;    /* by pr_kept_file; NULL where memory is out */
     int holding, hold_limit; /* held descriptors, and how many there may be */
     bool refused, crowded;   /* somebody would have held one more; the same at the tick before */
 };
@@ -36,6 +38,10 @@ struct pr_host {
 /* Opens root ("/" or a directory with proc and sys in it). */
 int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err);
 void pr_host_close(struct pr_host *h);
+/* A file below /proc, malloc'ed; the caller frees. It may be of a moment ago, before that was asked
+ * for by somebody else. 0 or -errno. */
+int pr_host_slurp(const struct pr_host *h, enum pr_kept_file which, const char *path,
+                  char **ret_text, size_t *ret_len);
 /* Words to put behind "there is no process N": it may be hidden from us. Else "". */
 const char *pr_host_hidden(const struct pr_host *h);
 /* Wall time, ns, of a start time in ticks since boot. */

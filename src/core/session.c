@@ -36,7 +36,8 @@ void pr_session_name(char *text, size_t size)
 
 int pr_session_init(struct pr_session *s, const struct pr_config *config, struct proctor_error *err)
 {
-    *s = (struct pr_session){.config = config, .timer = -1, .host = {.root = -1, .proc = -1}};
+    s->config = config;
+    s->timer = s->host.root = s->host.proc = -1;
     s->select = pr_select_of(config);
     pr_events_init(&s->events);
     pr_stats_init(&s->stats);
@@ -53,7 +54,11 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     int r = pr_matches_init(&s->matches, &config->match, err);
     s->set.with_mean = config->average > 1;
     s->set.with_names = s->matches.count > 0;
-    return r < 0 ? r : pr_host_open(&s->host, config->root, err);
+    if (strcmp(config->root, "/") != 0)
+        s->lent = NULL;
+    if (r == 0 && s->lent)
+        s->host = *s->lent;
+    return r < 0 || s->lent ? r : pr_host_open(&s->host, config->root, err);
 }
 
 /* Of the cgroup that is watched, or that the job's first process is in. Programs by name are
@@ -143,7 +148,7 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
     if (s->select.reads & READ_ENERGY)
         pr_energy_open(&s->energy, &s->host);
     if (s->select.reads & READ_NET)
-        pr_net_open(&s->net, &s->host);
+        pr_net_open(&s->net, &s->host, s->watched.empty_handed);
     for (size_t kind = 0; kind < SINK_KINDS; kind++)
         wanted += named(s, kind)->count;
     if (!wanted)
@@ -444,7 +449,8 @@ void pr_session_done(struct pr_session *s)
     if (s->stuck) /* the writer may still come back to the names in there */
         s->machine.gpus = NULL;
     pr_machine_done(&s->machine, true);
-    pr_host_close(&s->host);
+    if (!s->lent)
+        pr_host_close(&s->host);
     free_memory(s);
 }
 

@@ -30,11 +30,12 @@ struct pr_target_setting {
     const struct pr_matches *matches; /* the rules of TARGET_MATCH; borrowed */
     bool everybody;                   /* TARGET_SYSTEM: all processes are members, else nobody */
     bool alone;                       /* a tree without children */
-    bool fresh;     /* we have just started it: all it uses counts from its birth */
-    bool held;      /* and it has not begun: nobody else can be of the job yet */
-    bool wait_tree; /* not over before all members are gone */
-    pid_t self;     /* never a member */
-    pid_t adopter;  /* whose new children belong to the job (ourselves as subreaper), else 0 */
+    bool fresh;        /* we have just started it: all it uses counts from its birth */
+    bool held;         /* and it has not begun: nobody else can be of the job yet */
+    bool empty_handed; /* and it has no TCP socket from us */
+    bool wait_tree;    /* not over before all members are gone */
+    pid_t self;        /* never a member */
+    pid_t adopter;     /* whose new children belong to the job (ourselves as subreaper), else 0 */
     const pid_t *strangers; /* children of the adopter that are not of the job */
     size_t stranger_count;
 };

@@ -15,9 +15,10 @@ struct proctor_monitor {
     bool watching, prepared, started, stopped;
     pthread_t thread;
     struct pr_handover handover;
-    bool outside;   /* the command: nothing of ours is in the job */
-    int hold_limit; /* held descriptors at most; 0 leaves it to the session */
-    pr_say_fn *say; /* told of trouble at once; NULL for nobody */
+    bool outside;               /* the command: nothing of ours is in the job */
+    const struct pr_host *host; /* what is opened already of "/", borrowed; NULL for nothing */
+    int hold_limit;             /* held descriptors at most; 0 leaves it to the session */
+    pr_say_fn *say;             /* told of trouble at once; NULL for nobody */
     proctor_sample_fn *on_sample;
     void *on_sample_data;
     _Atomic pid_t calling_back; /* the thread that is in on_sample, 0 for none */

@@ -145,12 +145,14 @@ static void explain_gone(struct pr_machine *m, const struct place *p)
     pr_machine_explain(m, MACHINE_cgroup, "cgroup %s is gone", path_in(p));
 }
 
-/* Finds the directories, again where they are not what they were. */
-static void look(struct pr_machine *m, struct group *g)
+/* Finds the directories, again where they are not what they were. t->text has so much of the
+ * process's groups; 0 where they have to be read. */
+static void look(struct pr_machine *m, const struct pr_tick *t, struct group *g, size_t len)
 {
     struct pr_cgroup_view v;
     bool had = g->known;
-    int r = pr_cgroup_view_open(&v, m->host, m->of, m->cgroup);
+    int r = len ? pr_cgroup_view_of(&v, m->host, t->text, len)
+                : pr_cgroup_view_open(&v, m->host, m->of, m->cgroup);
     close_files(g);
     g->known = false;
     for (int i = 0; i < ACCOUNT_COUNT; i++) {
@@ -272,10 +274,13 @@ static bool is_nowhere(const char *text, size_t len)
     return true;
 }
 
-/* Has the process moved to another group? It is asked once a second. */
-static bool has_moved(const struct pr_machine *m, const struct pr_tick *t, struct group *g)
+/* Has the process moved to another group? It is asked once a second, and t->text then has so much
+ * of its groups. */
+static bool has_moved(const struct pr_machine *m, const struct pr_tick *t, struct group *g,
+                      size_t *ret_len)
 {
     char path[32];
+    *ret_len = 0;
     if (!m->of || m->cgroup || t->now - g->checked < DETAIL)
         return false;
     g->checked = t->now;
@@ -283,6 +288,7 @@ static bool has_moved(const struct pr_machine *m, const struct pr_tick *t, struc
     ssize_t n = pr_machine_text(t, &g->groups, m->host->proc, path, false);
     if (n <= 0 || is_nowhere(t->text, (size_t)n))
         return false;
+    *ret_len = (size_t)n;
     uint64_t before = g->seen;
     g->seen = pr_scan_hash(t->text, (size_t)n);
     return before && before != g->seen;
@@ -312,16 +318,17 @@ static int read_it(struct pr_machine *m, const struct pr_tick *t, void **state)
     struct group *g = *state ? *state : (*state = new_group(m->host));
     if (!g)
         return -ENOMEM;
-    if (has_moved(m, t, g)) {
-        look(m, g);
+    size_t len;
+    if (has_moved(m, t, g, &len)) {
+        look(m, t, g, len);
         m->moved = true;
     }
-    for (int tries = 0; tries < 2; tries++) {
+    for (int tries = 0; tries < 2; tries++, len = 0) {
         if (!g->known && g->looked && t->now - g->looked < LOOK_AGAIN)
             return 0;
         if (!g->known || tries > 0) {
             g->looked = t->now;
-            look(m, g);
+            look(m, t, g, len);
         }
         if (g->known && read_files(m, t, g) == 0) {
             settle(m, g);

@@ -234,15 +234,35 @@ bool pr_cgroup_find(const struct pr_cgroup_view *v, const char *controller,
 
 /* --- views ------------------------------------------------------------------------------------ */
 
+/* A job may go to another group at any moment; we do not. */
+static int read_groups(struct pr_cgroup_view *v, pid_t pid)
+{
+    char file[32];
+    snprintf(file, sizeof file, "%d/cgroup", (int)pid);
+    return pid == getpid() && !v->host->foreign
+               ? pr_host_slurp(v->host, KEPT_OWN_GROUPS, file, &v->groups, &v->groups_len)
+               : pr_fs_slurp(v->host->proc, file, &v->groups, &v->groups_len);
+}
+
 int pr_cgroup_view_open(struct pr_cgroup_view *v, const struct pr_host *host, pid_t pid,
                         const char *name)
 {
-    char file[32];
     *v = (struct pr_cgroup_view){.host = host, .name = name};
-    snprintf(file, sizeof file, "%d/cgroup", (int)pid);
-    int r = name ? 0 : pr_fs_slurp(host->proc, file, &v->groups, &v->groups_len);
+    int r = name ? 0 : read_groups(v, pid);
     if (r == 0)
         r = pr_mount_table(host, &v->mounts, &v->mounts_len);
+    if (r < 0)
+        pr_cgroup_view_close(v);
+    return r;
+}
+
+int pr_cgroup_view_of(struct pr_cgroup_view *v, const struct pr_host *host, const char *groups,
+                      size_t len)
+{
+    *v = (struct pr_cgroup_view){.host = host, .groups = malloc(len + 1), .groups_len = len};
+    if (v->groups)
+        memcpy(v->groups, groups, len); /* any bytes: there may be a 0 among them */
+    int r = v->groups ? pr_mount_table(host, &v->mounts, &v->mounts_len) : -ENOMEM;
     if (r < 0)
         pr_cgroup_view_close(v);
     return r;

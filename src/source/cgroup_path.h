@@ -19,6 +19,9 @@ struct pr_cgroup_view {
 /* Of the named group, or of that of the process where name is NULL. 0 or -errno. */
 int pr_cgroup_view_open(struct pr_cgroup_view *v, const struct pr_host *host, pid_t pid,
                         const char *name);
+/* The same of a process of whose /proc/PID/cgroup this is the text. */
+int pr_cgroup_view_of(struct pr_cgroup_view *v, const struct pr_host *host, const char *groups,
+                      size_t len);
 void pr_cgroup_view_close(struct pr_cgroup_view *v);
 /* The place of the group in the hierarchy of a controller. False where none is mounted that would
  * show it; it may still not exist. */

@@ -78,7 +78,9 @@ static void affinity(const struct pr_host *host, pid_t pid, struct pr_limits *l)
 
 /* --- cgroups ---------------------------------------------------------------------------------- */
 
-static double read_number(const struct pr_host *host, const char *dir, const char *file, int which)
+/* The first words of a file; "max" and "-1" are none. False where there is no such file. */
+static bool read_numbers(const struct pr_host *host, const char *dir, const char *file, double *ret,
+                         int count)
 {
     char path[4400], text[128];
     uint64_t v;
@@ -86,39 +88,51 @@ static double read_number(const struct pr_host *host, const char *dir, const cha
     snprintf(path, sizeof path, "%s/%s", dir, file);
     ssize_t n = pr_fs_read(host->root, path, text, sizeof text);
     struct pr_scan s = pr_scan_of(text, n > 0 ? (size_t)n : 0);
-    for (; which > 0; which--)
-        if (!pr_scan_word(&s, &word))
-            return NAN;
-    return pr_scan_u64(&s, &v) ? (double)v : NAN; /* "max" and "-1" are none */
+    for (int i = 0; i < count; i++)
+        ret[i] = pr_scan_word(&s, &word) && pr_scan_u64(&word, &v) ? (double)v : NAN;
+    return n >= 0;
 }
 
+static double read_number(const struct pr_host *host, const char *dir, const char *file)
+{
+    double v;
+    read_numbers(host, dir, file, &v, 1);
+    return v;
+}
+
+/* Where a group has no such controller, it has none of its files. */
 static void memory_v2(const struct pr_host *host, const char *dir, const char *path,
                       struct pr_limits *l)
 {
-    lower(l, LIMIT_MEMORY, read_number(host, dir, "memory.max", 0), "memory.max", path);
-    lower(l, LIMIT_MEMORY, read_number(host, dir, "memory.high", 0), "memory.high", path);
+    double most;
+    if (!read_numbers(host, dir, "memory.max", &most, 1))
+        return;
+    lower(l, LIMIT_MEMORY, most, "memory.max", path);
+    lower(l, LIMIT_MEMORY, read_number(host, dir, "memory.high"), "memory.high", path);
 }
 
 static void memory_v1(const struct pr_host *host, const char *dir, const char *path,
                       struct pr_limits *l)
 {
-    lower(l, LIMIT_MEMORY, read_number(host, dir, "memory.limit_in_bytes", 0),
-          "memory.limit_in_bytes", path);
+    lower(l, LIMIT_MEMORY, read_number(host, dir, "memory.limit_in_bytes"), "memory.limit_in_bytes",
+          path);
 }
 
 static void cpu_v2(const struct pr_host *host, const char *dir, const char *path,
                    struct pr_limits *l)
 {
-    lower(l, LIMIT_CPU, read_number(host, dir, "cpu.max", 0) / read_number(host, dir, "cpu.max", 1),
-          "cpu.max", path);
+    double max[2]; /* of a period */
+    read_numbers(host, dir, "cpu.max", max, 2);
+    lower(l, LIMIT_CPU, max[0] / max[1], "cpu.max", path);
 }
 
 static void cpu_v1(const struct pr_host *host, const char *dir, const char *path,
                    struct pr_limits *l)
 {
-    double quota = read_number(host, dir, "cpu.cfs_quota_us", 0);
-    lower(l, LIMIT_CPU, quota / read_number(host, dir, "cpu.cfs_period_us", 0), "cpu.cfs_quota_us",
-          path);
+    double quota = read_number(host, dir, "cpu.cfs_quota_us");
+    if (!isnan(quota))
+        lower(l, LIMIT_CPU, quota / read_number(host, dir, "cpu.cfs_period_us"), "cpu.cfs_quota_us",
+              path);
 }
 
 static void cpuset_v2(const struct pr_host *host, const char *dir, const char *path,
@@ -131,12 +145,26 @@ static void cpuset_v2(const struct pr_host *host, const char *dir, const char *p
         lower(l, LIMIT_CPU, count_list(pr_scan_of(text, (size_t)n)), "cpuset.cpus", path);
 }
 
+static void all_v2(const struct pr_host *host, const char *dir, const char *path,
+                   struct pr_limits *l)
+{
+    memory_v2(host, dir, path, l);
+    cpu_v2(host, dir, path, l);
+}
+
+static void all_v2_and_cpuset(const struct pr_host *host, const char *dir, const char *path,
+                              struct pr_limits *l)
+{
+    all_v2(host, dir, path, l);
+    cpuset_v2(host, dir, path, l);
+}
+
 typedef void limit_reader(const struct pr_host *, const char *, const char *, struct pr_limits *);
 
 static const struct {
     const char *controller; /* "" is version 2 */
     limit_reader *read;
-} readers[] = {{"", memory_v2}, {"", cpu_v2}, {"memory", memory_v1}, {"cpu", cpu_v1}};
+} readers[] = {{"", all_v2}, {"memory", memory_v1}, {"cpu", cpu_v1}};
 
 /* From the group up to the top of what is mounted. */
 static void walk_up(const struct pr_host *host, limit_reader *read, struct pr_cgroup_place *p,
@@ -177,16 +205,14 @@ static void no_limits(struct pr_limits *l)
 
 bool pr_limits_in_v2(const struct pr_host *host, pid_t pid, char *ret_which, size_t size)
 {
-    static limit_reader *const all[] = {memory_v2, cpu_v2, cpuset_v2};
     struct pr_limits l;
     struct pr_cgroup_view v;
     struct pr_cgroup_place p;
     no_limits(&l);
     if (pr_cgroup_view_open(&v, host, pid, NULL) < 0)
         return false;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (pr_cgroup_find(&v, "", &p))
-            walk_up(host, all[i], &p, &l);
+    if (pr_cgroup_find(&v, "", &p))
+        walk_up(host, all_v2_and_cpuset, &p, &l);
     pr_cgroup_view_close(&v);
     for (int i = 0; i < LIMIT_COUNT; i++)
         if (!isinf(l.total[i])) {

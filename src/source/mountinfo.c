@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source/mountinfo.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "util/clock.h"
-#include "util/fs.h"
-
-#define FRESH (NS_PER_S / 20) /* at the start it is asked for again and again */
-
 static bool parse_line(struct pr_scan line, struct pr_mount *ret)
 {
     struct pr_scan w;
@@ -64,36 +55,9 @@ const char *pr_mount_file(const struct pr_host *host, bool second)
     return host->foreign != second ? "1/mountinfo" : "self/mountinfo";
 }
 
-static int read_table(const struct pr_host *host, char **ret_text, size_t *ret_len)
-{
-    int r = pr_fs_slurp(host->proc, pr_mount_file(host, false), ret_text, ret_len);
-    return r < 0 ? pr_fs_slurp(host->proc, pr_mount_file(host, true), ret_text, ret_len) : r;
-}
-
-static int copy_of(const struct pr_kept *kept, char **ret_text, size_t *ret_len)
-{
-    char *text = malloc(kept->len + 1);
-    if (!text)
-        return -ENOMEM;
-    memcpy(text, kept->text, kept->len + 1);
-    *ret_text = text;
-    *ret_len = kept->len;
-    return 0;
-}
-
 int pr_mount_table(const struct pr_host *host, char **ret_text, size_t *ret_len)
 {
-    struct pr_kept *kept = host->held ? host->mounts : NULL;
-    int64_t now = pr_clock_boot();
-    if (!kept)
-        return read_table(host, ret_text, ret_len);
-    if (kept->at && now - kept->at < FRESH)
-        return copy_of(kept, ret_text, ret_len);
-    free(kept->text);
-    *kept = (struct pr_kept){0};
-    int r = read_table(host, &kept->text, &kept->len);
-    if (r < 0)
-        return r;
-    kept->at = now;
-    return copy_of(kept, ret_text, ret_len);
+    int r = pr_host_slurp(host, KEPT_MOUNTS, pr_mount_file(host, false), ret_text, ret_len);
+    return r < 0 ? pr_host_slurp(host, KEPT_MOUNTS, pr_mount_file(host, true), ret_text, ret_len)
+                 : r;
 }

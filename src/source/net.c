@@ -18,24 +18,27 @@
 #include "util/clock.h"
 #include "util/scan.h"
 
-#define DUMP_LEAST (NS_PER_S / 10 * 9 / 10) /* ten times a second; the timer may be early */
-#define DUMP_MOST  NS_PER_S
-#define IDLE_MOST  (10 * NS_PER_S) /* however little there is to see */
-#define SPARING    200             /* without budget it takes one part in so many of the time */
-#define IDLE       1000            /* while the job has no socket: one part in so many */
-#define LAST_WORDS 5               /* ms: the kernel tells of closing a little later, */
-#define LAST_MOST  20              /* and on a busy machine in so many parts */
+#define DUMP_LEAST     (NS_PER_S / 10 * 9 / 10) /* ten times a second; the timer may be early */
+#define DUMP_MOST      NS_PER_S
+#define IDLE_MOST      (10 * NS_PER_S) /* however little there is to see */
+#define SPARING        200             /* without budget it takes one part in so many of the time */
+#define IDLE           1000            /* while the job has no socket: one part in so many */
+#define FAMILIES       2
+#define LISTENING_MOST 64 /* with so few sockets it may be that all of them listen */
+#define LAST_WORDS     5  /* ms: the kernel tells of closing a little later, */
+#define LAST_MOST      20 /* and on a busy machine in so many parts */
 
 struct pr_net {
-    int dumps, events; /* netlink sockets, or -1 */
-    int counts[2];     /* held: how many TCP sockets there are, by family; -1 for none */
-    uint64_t count;    /* that, at the last dump */
-    bool closed;       /* some, since then */
-    bool by_family;    /* the kernel does not give both at once */
+    int dumps, events;    /* netlink sockets, or -1 */
+    int counts[FAMILIES]; /* held: how many TCP sockets there are, by family; -1 for none */
+    uint64_t count;       /* that, at the last dump */
+    bool closed;          /* some, since then */
+    bool by_family;       /* the kernel does not give both at once */
     struct pr_net_table table;
     struct pr_net_search search;
     struct pr_net_spaces spaces;
     unsigned dump;           /* which one was the last */
+    bool before;             /* the job has not begun */
     int64_t dumped_at, cost; /* when, and how much CPU it took, ns */
     int64_t spaced_at;       /* when namespaces were looked at */
     bool lost_events;        /* since the last dump */
@@ -49,7 +52,7 @@ struct pr_net {
 static void see(struct pr_net *n, struct pr_entities *set, const struct pr_diag_socket *s)
 {
     if (s->counted)
-        pr_net_table_see(&n->table, set, s, n->dump, n->dump == 1);
+        pr_net_table_see(&n->table, set, s, n->dump, n->before);
 }
 
 /* All answers to a question; they are made while we read, so there is no waiting. 0 or -errno. */
@@ -77,20 +80,20 @@ static int take_answers(struct pr_net *n, struct pr_entities *set)
     }
 }
 
-static int ask(struct pr_net *n, struct pr_entities *set, int family)
+static int ask(struct pr_net *n, struct pr_entities *set, int family, bool listening)
 {
-    int r = pr_diag_ask(n->dumps, family, n->dump);
+    int r = pr_diag_ask(n->dumps, family, listening, n->dump);
     return r < 0 ? r : take_answers(n, set);
 }
 
-static int take_dump(struct pr_net *n, struct pr_entities *set)
+static int take_dump(struct pr_net *n, struct pr_entities *set, bool listening)
 {
     n->dump++;
-    int r = n->by_family ? -EINVAL : ask(n, set, 0);
+    int r = n->by_family ? -EINVAL : ask(n, set, 0, listening);
     if (r == 0)
         return 0;
-    r = ask(n, set, AF_INET);
-    int r6 = ask(n, set, AF_INET6); /* there may be none of these */
+    r = ask(n, set, AF_INET, listening);
+    int r6 = ask(n, set, AF_INET6, listening); /* there may be none of these */
     n->by_family |= r == 0;
     return r == 0 && r6 < 0 && r6 != -ENOENT ? r6 : r;
 }
@@ -130,18 +133,21 @@ static bool has_sockets(const struct pr_net *n)
     return false;
 }
 
-/* How many TCP sockets there are; 0 where that is not told. */
+/* How many TCP sockets there are, and one more; 0 where that is not told. */
 static uint64_t count_sockets(struct pr_net *n, const struct pr_tick *t)
 {
-    static const char *const files[2] = {"net/sockstat", "net/sockstat6"};
-    static const struct pr_scan_row rows[2] = {{"TCP: inuse", 0, 1}, {"TCP6: inuse", 0, 1}};
+    static const char *const files[FAMILIES] = {"net/sockstat", "net/sockstat6"};
+    static const struct pr_scan_row rows[FAMILIES] = {{"TCP: inuse", 0, 1}, {"TCP6: inuse", 0, 1}};
     double count = 0, found;
-    for (int i = 0; i < 2; i++) {
+    bool told = false;
+    for (int i = 0; i < FAMILIES; i++) {
         ssize_t got = pr_machine_text(t, &n->counts[i], t->host->proc, files[i], false);
-        if (got > 0 && pr_scan_keyed(t->text, (size_t)got, &rows[i], 1, &found))
-            count += found + 1;
+        if (got <= 0 || !pr_scan_keyed(t->text, (size_t)got, &rows[i], 1, &found))
+            continue;
+        count += found;
+        told = true;
     }
-    return (uint64_t)count;
+    return told ? (uint64_t)count + 1 : 0;
 }
 
 /* The kernel walks its whole table of sockets for a dump, though there be none: a job that does not
@@ -164,7 +170,7 @@ static void look(struct pr_net *n, struct pr_entities *set, const struct pr_tick
 {
     int64_t began = pr_clock_thread_cpu();
     n->count = count_sockets(n, t); /* before: who comes in between makes it differ */
-    if (take_dump(n, set) < 0) {
+    if (take_dump(n, set, false) < 0) {
         n->short_of = true;
         return;
     }
@@ -237,7 +243,7 @@ static void close_both(struct pr_net *n)
     if (n->events >= 0)
         close(n->events);
     n->dumps = n->events = -1;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < FAMILIES; i++) {
         if (n->counts[i] >= 0)
             close(n->counts[i]);
         n->counts[i] = -1;
@@ -251,11 +257,26 @@ static int give_up(struct pr_net *n, int code, const char *what)
     return code;
 }
 
-static int open_it(struct pr_net *n, const struct pr_host *host)
+/* Where as many sockets listen as there are, the table of the others is empty, and need not be
+ * walked through. */
+static int take_first(struct pr_net *n, const struct pr_host *host)
 {
     struct pr_entities nobody = {0};
     struct pr_host once = *host;
     once.hold_limit = 0;
+    int r = -EAGAIN;
+    n->before = true;
+    n->count = count_sockets(n, &(struct pr_tick){&once, 0, n->room, sizeof n->room});
+    if (n->count && n->count <= LISTENING_MOST)
+        r = take_dump(n, &nobody, true);
+    if (r < 0 || n->table.count + 1 != n->count)
+        r = take_dump(n, &nobody, false);
+    n->before = false;
+    return r;
+}
+
+static int open_it(struct pr_net *n, const struct pr_host *host, bool empty_handed)
+{
     if (host->foreign) {
         snprintf(n->reason, sizeof n->reason, "not under --root: sockets here are not those there");
         return -ENOTSUP;
@@ -264,22 +285,24 @@ static int open_it(struct pr_net *n, const struct pr_host *host)
     if (n->dumps < 0)
         return give_up(n, n->dumps, "sock_diag");
     n->events = pr_diag_listen(); /* first, so that none is missed */
-    n->count = count_sockets(n, &(struct pr_tick){&once, 0, n->room, sizeof n->room});
-    int r = take_dump(n, &nobody);
+    int r = take_first(n, host);
     if (r < 0)
         return give_up(n, r, "sock_diag, TCP");
+    if (empty_handed)
+        pr_net_table_disown(&n->table);
     n->dumped_at = pr_clock_boot();
     pr_net_spaces_open(&n->spaces, host);
     return 0;
 }
 
-int pr_net_open(struct pr_net **ret, const struct pr_host *host)
+int pr_net_open(struct pr_net **ret, const struct pr_host *host, bool empty_handed)
 {
-    struct pr_net *n = *ret = calloc(1, sizeof *n);
+    struct pr_net *n = *ret = malloc(sizeof *n);
     if (!n)
         return -ENOMEM;
+    memset(n, 0, offsetof(struct pr_net, room)); /* what is not touched costs nothing */
     n->dumps = n->events = n->counts[0] = n->counts[1] = -1;
-    return open_it(n, host);
+    return open_it(n, host, empty_handed);
 }
 
 const char *pr_net_reason(const struct pr_net *n)

@@ -182,10 +182,12 @@ static int send_it(int fd, const void *request, size_t len)
 }
 
 /* The older request has no family to choose: the kernel walks through its table, of some 100,000
- * places, once for both. That is most of what a dump costs. */
-int pr_diag_ask(int fd, int family, uint32_t seq)
+ * places, once for both. That is most of what a dump costs. Listening ones are in a table of their
+ * own, which is small. */
+int pr_diag_ask(int fd, int family, bool listening, uint32_t seq)
 {
-    const unsigned states = 0xfff & ~(IS_STATE(SYN_RECV) | IS_STATE(TIME_WAIT));
+    const unsigned states =
+        listening ? IS_STATE(DIAG_LISTEN) : 0xfff & ~(IS_STATE(SYN_RECV) | IS_STATE(TIME_WAIT));
     const unsigned char info = 1u << (INET_DIAG_INFO - 1);
     const struct nlmsghdr head = {.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = seq};
     struct {

@@ -35,5 +35,6 @@ enum pr_diag_kind pr_diag_next(const char **text, size_t *len, uint32_t seq,
 int pr_diag_open(void);
 /* One that hears of each TCP socket that goes. Descriptor or -errno. */
 int pr_diag_listen(void);
-/* Asks for all TCP sockets: those of both families (family 0), or of one. 0 or -errno. */
-int pr_diag_ask(int fd, int family, uint32_t seq);
+/* Asks for all TCP sockets, or for the listening ones alone: those of both families (family 0), or
+ * of one. 0 or -errno. */
+int pr_diag_ask(int fd, int family, bool listening, uint32_t seq);

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FIRST_ROOM 256                 /* sockets: most machines need no more */
+#define FIRST_ROOM 64                  /* sockets */
 #define SHARED     (UINT64_C(1) << 63) /* in by_port: there are several */
 
 void pr_net_table_done(struct pr_net_table *n)
@@ -311,14 +311,22 @@ bool pr_net_table_found(struct pr_net_table *n, struct pr_entities *set, const s
     return wanted;
 }
 
+static void disown(struct pr_net_socket *s)
+{
+    s->side = SIDE_OTHER;
+    s->rx_done = s->now.rx;
+    s->tx_done = s->now.tx;
+}
+
+void pr_net_table_disown(struct pr_net_table *n)
+{
+    for (size_t i = 0; i < n->count; i++)
+        disown(&n->items[i]);
+}
+
 void pr_net_table_not_found(struct pr_net_table *n, unsigned from)
 {
-    for (size_t i = 0; i < n->count; i++) {
-        struct pr_net_socket *s = &n->items[i];
-        if (!pr_net_socket_is_wanted(s) || s->since >= from)
-            continue;
-        s->side = SIDE_OTHER;
-        s->rx_done = s->now.rx;
-        s->tx_done = s->now.tx;
-    }
+    for (size_t i = 0; i < n->count; i++)
+        if (pr_net_socket_is_wanted(&n->items[i]) && n->items[i].since < from)
+            disown(&n->items[i]);
 }

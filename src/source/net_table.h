@@ -50,6 +50,8 @@ size_t pr_net_table_wanted(const struct pr_net_table *n);
 /* e holds the socket with this inode. True where that was wanted. */
 bool pr_net_table_found(struct pr_net_table *n, struct pr_entities *set, const struct pr_entity *e,
                         uint64_t inode);
+/* What is known so far is somebody else's. */
+void pr_net_table_disown(struct pr_net_table *n);
 /* All members were looked at, from that reading on: what was there before and was not found is not
  * theirs. */
 void pr_net_table_not_found(struct pr_net_table *n, unsigned from);

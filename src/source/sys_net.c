@@ -40,9 +40,7 @@ static const struct {
 static bool look_at_entry(void *of, const char *name)
 {
     unsigned *facts = of;
-    if (strcmp(name, "device") == 0)
-        *facts |= HAS_DEVICE;
-    else if (strncmp(name, "lower_", 6) == 0)
+    if (strncmp(name, "lower_", 6) == 0)
         *facts |= HAS_LOWER;
     else if (strcmp(name, "master") == 0)
         *facts |= HAS_MASTER;
@@ -63,12 +61,24 @@ static uint64_t type_of(const struct pr_tick *t, const char *name)
 static unsigned facts_of(const struct pr_tick *t, const char *name)
 {
     char path[PATH];
-    unsigned facts = 0;
+    struct stat st;
+    if (strcmp(name, "lo") == 0)
+        return IS_LOOPBACK;
     uint64_t type = type_of(t, name);
+    unsigned facts = type == TYPE_LOOPBACK ? IS_LOOPBACK : 0;
     if (type == TYPE_ETHERNET || type == TYPE_INFINIBAND)
         facts |= IS_LINK;
-    if (type == TYPE_LOOPBACK || strcmp(name, "lo") == 0)
-        facts |= IS_LOOPBACK;
+    snprintf(path, sizeof path, CLASS "/%s/device", name);
+    if (fstatat(t->host->root, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        facts |= HAS_DEVICE;
+    return facts;
+}
+
+/* What it stands on and what stands on it. */
+static unsigned neighbours_of(const struct pr_tick *t, const char *name)
+{
+    char path[PATH];
+    unsigned facts = 0;
     snprintf(path, sizeof path, CLASS "/%s", name);
     pr_fs_list(t->host->root, path, t->text, t->text_size, look_at_entry, &facts);
     return facts;
@@ -104,10 +114,16 @@ static bool apply(struct pr_roster *r, unsigned has, unsigned has_not)
 
 static void find_out(struct pr_roster *r, const struct pr_tick *t)
 {
+    bool hardware = false;
     for (size_t i = 0; i < r->count; i++) {
         r->lines[i].facts = facts_of(t, r->lines[i].name);
         r->lines[i].shown = !(r->lines[i].facts & IS_LOOPBACK);
+        hardware |= r->lines[i].facts & HAS_DEVICE;
     }
+    /* A list is dear, and beside hardware nothing else can count. */
+    for (size_t i = 0; i < r->count; i++)
+        if (!(r->lines[i].facts & IS_LOOPBACK) && (!hardware || (r->lines[i].facts & HAS_DEVICE)))
+            r->lines[i].facts |= neighbours_of(t, r->lines[i].name);
     for (size_t i = 0; i < r->count; i++)
         if (is_beneath(r, t, r->lines[i].name))
             r->lines[i].facts |= IS_BENEATH;

@@ -6,15 +6,13 @@
 bool pr_zpool_head(struct pr_scan *text, struct pr_zpool_head *ret)
 {
     struct pr_scan line, word;
-    uint64_t whole = 0, part = 0;
+    uint64_t whole = 0;
+    double part;
     if (!pr_scan_line(text, &line) || !pr_scan_prefix(&line, "cpu ") || !pr_scan_u64(&line, &whole))
         return false;
     ret->cpu = (double)whole;
-    if (pr_scan_prefix(&line, ".")) {
-        const char *digits = line.p;
-        if (pr_scan_u64(&line, &part) && line.p - digits <= 9)
-            ret->cpu += (double)part * pow(10, (double)(digits - line.p));
-    }
+    if (pr_scan_prefix(&line, ".") && pr_scan_fraction(&line, &part))
+        ret->cpu += part;
     ret->failed = pr_scan_word(&line, &word) && pr_scan_equals(word, "failed");
     return true;
 }

@@ -211,7 +211,8 @@ bool pr_listing_is_stranger(const struct pr_listing *l, pid_t pid)
 
 int pr_listing_look(struct pr_listing *l, const struct pr_tick *t, pid_t only)
 {
-    if (!l->looked) { /* processes of others come and go, too: room for more than there are now */
+    bool first = only && l->in_turn; /* a job may well have ended before anybody else matters */
+    if (!first) { /* processes of others come and go, too: room for more than there are now */
         pr_map_reserve(&l->known, 1024);
         pr_map_reserve(&l->next, 1024);
     }
@@ -220,7 +221,7 @@ int pr_listing_look(struct pr_listing *l, const struct pr_tick *t, pid_t only)
     if (l->all || !l->looked)
         l->all_at = t->now;
     int r = 0;
-    if (only && l->in_turn) { /* a job may well have ended before anybody else matters */
+    if (first) {
         l->before = l->last_pid;
         l->listed_at = t->now;
         ask_for(l, t, (uint64_t)only);

@@ -47,7 +47,7 @@ static const struct pr_scan_row v1_split[] = {{"user ", EXACT_USER, 1},
                                               {"system ", EXACT_SYSTEM, 1}};
 
 struct group {
-    struct pr_host host;
+    const struct pr_host *host; /* borrowed */
     char name[GROUP_NAME];
     char *parent[HIERARCHIES]; /* relative to host.root; NULL where none was made */
     int usage, split;          /* held files of the account; -1 for none */
@@ -236,7 +236,7 @@ static bool path_in(const struct group *g, size_t i, const char *file, char *pat
 static int open_in(const struct group *g, size_t i, const char *file, int flags)
 {
     char path[CGROUP_DIR];
-    int fd = path_in(g, i, file, path, sizeof path) ? openat(g->host.root, path, flags | O_CLOEXEC)
+    int fd = path_in(g, i, file, path, sizeof path) ? openat(g->host->root, path, flags | O_CLOEXEC)
                                                     : (errno = ENAMETOOLONG, -1);
     return fd < 0 ? -errno : fd;
 }
@@ -245,12 +245,12 @@ static int open_in(const struct group *g, size_t i, const char *file, int flags)
 static bool make(struct pr_exact *x, struct group *g, size_t i)
 {
     char dir[CGROUP_DIR], path[CGROUP_DIR];
-    if (!find_parent(&g->host, i, dir))
+    if (!find_parent(g->host, i, dir))
         return false;
-    sweep(&g->host, dir);
+    sweep(g->host, dir);
     g->parent[i] = strdup(dir);
     if (g->parent[i] && path_in(g, i, "", path, sizeof path) &&
-        mkdirat(g->host.root, path, 0755) == 0)
+        mkdirat(g->host->root, path, 0755) == 0)
         return true;
     int code = g->parent[i] ? errno : ENOMEM; /* EEXIST: two controllers in one hierarchy */
     free(g->parent[i]);
@@ -263,13 +263,13 @@ static bool make(struct pr_exact *x, struct group *g, size_t i)
 static int make_all(struct pr_exact *x, struct group *g)
 {
     bool good = false;
-    if (g->host.foreign)
+    if (g->host->foreign)
         return refuse_none(x);
-    int r = refuse_change(x, &g->host);
+    int r = refuse_change(x, g->host);
     if (r < 0)
         return r;
     refuse_none(x);
-    make_name(&g->host, g->name);
+    make_name(g->host, g->name);
     for (size_t i = 0; i < hierarchies_of(x); i++)
         good |= make(x, g, i) && hierarchies[i].counts_cpu;
     if (g->parent[0])
@@ -279,12 +279,10 @@ static int make_all(struct pr_exact *x, struct group *g)
 
 static int prepare(struct pr_exact *x)
 {
-    struct proctor_error err;
-    struct group *g = calloc(1, sizeof *g);
-    if (!g || pr_host_open(&g->host, "/", &err) < 0) {
-        free(g);
+    struct group *g = x->host ? calloc(1, sizeof *g) : NULL;
+    if (!g)
         return refuse_none(x);
-    }
+    g->host = x->host;
     g->usage = g->split = -1;
     x->state = g;
     return make_all(x, g);
@@ -371,7 +369,7 @@ static bool move_out(const struct group *g, size_t i, int target)
     size_t len = 0;
     uint64_t pid;
     if (!path_in(g, i, "cgroup.procs", path, sizeof path) ||
-        pr_fs_slurp(g->host.root, path, &text, &len) < 0)
+        pr_fs_slurp(g->host->root, path, &text, &len) < 0)
         return false;
     struct pr_scan s = pr_scan_of(text, len), line;
     while (pr_scan_line(&s, &line))
@@ -387,11 +385,11 @@ static int remove_group(const struct group *g, size_t i)
     char path[CGROUP_DIR];
     path_in(g, i, "", path, sizeof path);
     for (int tries = 0; tries < TRIES; tries++) {
-        if (unlinkat(g->host.root, path, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        if (unlinkat(g->host->root, path, AT_REMOVEDIR) == 0 || errno == ENOENT)
             return 0;
         if (errno != EBUSY)
             break;
-        sweep(&g->host, path);
+        sweep(g->host, path);
         nanosleep(&moment, NULL);
     }
     return -errno;
@@ -401,7 +399,7 @@ static int leave(const struct group *g, size_t i)
 {
     char path[CGROUP_DIR];
     snprintf(path, sizeof path, "%.4000s/cgroup.procs", g->parent[i]);
-    int target = openat(g->host.root, path, O_WRONLY | O_CLOEXEC);
+    int target = openat(g->host->root, path, O_WRONLY | O_CLOEXEC);
     for (int round = 0; target >= 0 && round < ROUNDS && move_out(g, i, target); round++)
         ;
     if (target >= 0)
@@ -424,7 +422,6 @@ static int finish(struct pr_exact *x)
                                      g->name, strerror(-r));
         free(g->parent[i]);
     }
-    pr_host_close(&g->host);
     free(g);
     return result;
 }

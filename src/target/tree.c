@@ -125,8 +125,8 @@ static pid_t thread_group(const struct pr_host *host, pid_t pid)
     return (pid_t)group[0];
 }
 
-static int check_root(const struct pr_host *host, pid_t pid, struct pr_stat_line *ret_line,
-                      struct proctor_error *err)
+static int check_root(const struct pr_host *host, pid_t pid, bool fresh,
+                      struct pr_stat_line *ret_line, struct proctor_error *err)
 {
     int r = pr_listing_stat(host, pid, ret_line);
     if (r == -ENOENT || r == -ESRCH || (r == 0 && pr_stat_line_is_dead(ret_line)))
@@ -135,7 +135,7 @@ static int check_root(const struct pr_host *host, pid_t pid, struct pr_stat_line
         return pr_error(err, -r, "process %d: %s%s", (int)pid,
                         r == -EIO ? "its stat file is not understood" : strerror(-r),
                         pr_host_hidden(host));
-    pid_t group = thread_group(host, pid);
+    pid_t group = fresh ? pid : thread_group(host, pid);
     if (group && group != pid)
         return pr_error(err, ESRCH, "%d is a thread of process %d", (int)pid, (int)group);
     return 0;
@@ -148,7 +148,7 @@ int pr_tree_new(const struct pr_target_setting *setting, const struct pr_host *h
     if (!tree)
         return pr_error(err, ENOMEM, "out of memory");
     *tree = (struct tree){.target.ops = &ops, .setting = *setting};
-    int r = check_root(host, setting->root, &tree->root.line, err);
+    int r = check_root(host, setting->root, setting->fresh, &tree->root.line, err);
     if (r < 0) {
         free(tree);
         return r;

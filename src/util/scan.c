@@ -78,6 +78,20 @@ bool pr_scan_prefix(struct pr_scan *s, const char *prefix)
     return true;
 }
 
+bool pr_scan_fraction(struct pr_scan *s, double *ret)
+{
+    const char *start = s->p;
+    uint64_t part;
+    double scale = 1; /* a product, and no pow(): that would need libm at each start */
+    if (start >= s->end || *start < '0' || *start > '9' || !pr_scan_u64(s, &part) ||
+        s->p - start > 18)
+        return false;
+    for (ptrdiff_t digits = s->p - start; digits > 0; digits--)
+        scale *= 10;
+    *ret = (double)part / scale;
+    return true;
+}
+
 bool pr_scan_equals(struct pr_scan s, const char *text)
 {
     return pr_scan_prefix(&s, text) && s.p == s.end;

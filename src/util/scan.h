@@ -27,6 +27,8 @@ bool pr_scan_line(struct pr_scan *s, struct pr_scan *ret_line);
 /* True, and the cursor behind it, where the text goes on with `prefix`. */
 bool pr_scan_prefix(struct pr_scan *s, const char *prefix);
 bool pr_scan_equals(struct pr_scan s, const char *text);
+/* The digits behind a point: "25" is 0.25. False where there are none, or more than 18. */
+bool pr_scan_fraction(struct pr_scan *s, double *ret);
 
 /* A number that differs where texts do, nearly always. */
 uint64_t pr_scan_hash(const char *text, size_t len);

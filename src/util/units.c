@@ -138,18 +138,18 @@ struct suffix {
 static bool parse(const char *text, const struct suffix *suffixes, double *ret)
 {
     struct pr_scan s = pr_scan_of(text, strlen(text));
-    uint64_t whole = 0, fraction = 0;
-    double v = 0;
+    uint64_t whole = 0;
+    double v = 0, fraction;
     if (s.p < s.end && (*s.p == ' ' || *s.p == '\t'))
         return false;
     bool any = pr_scan_u64(&s, &whole);
     v = (double)whole;
     if (s.p < s.end && *s.p == '.') {
-        const char *start = ++s.p;
-        if (s.p < s.end && *s.p >= '0' && *s.p <= '9' && pr_scan_u64(&s, &fraction)) {
-            if (s.p - start > 18)
+        s.p++;
+        if (s.p < s.end && *s.p >= '0' && *s.p <= '9') {
+            if (!pr_scan_fraction(&s, &fraction))
                 return false;
-            v += (double)fraction / pow(10, (double)(s.p - start));
+            v += fraction;
             any = true;
         }
     }

@@ -237,6 +237,31 @@ sys.stdin.readline()
     assert net(proctor.summary()) == [1001, 12345, 0]
 
 
+def test_a_socket_that_the_job_was_given(proctor, space):
+    """As inetd does it: what moved before the job is not its, the rest is."""
+    serve(proctor, space)
+    giver = f"""
+import os, socket, sys
+c = socket.create_connection(("127.0.0.1", 4000))
+c.sendall(b"x" * {MB})
+os.dup2(c.fileno(), 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+    job = """
+import socket, time
+c = socket.socket(fileno=0)
+c.sendall(b"y" * 12345)
+time.sleep(0.3)
+c.shutdown(socket.SHUT_WR)
+print(len(c.recv(4000, socket.MSG_WAITALL)))
+"""
+    words = proctor.arguments("run", "-q", "-i", "50ms", "--summary", proctor.summary_file, "--", PYTHON, "-c", job)
+    done = subprocess.run(space.words(PYTHON, "-c", giver, *words), capture_output=True, text=True, timeout=PATIENCE,
+                          stdin=subprocess.DEVNULL, **proctor.options({"cwd": "/"}))
+    assert done.stdout == "1000\n", done.stderr
+    assert net(proctor.summary()) == [1001, 12345, 0]
+
+
 def test_over_a_cable(proctor, space, other_space):
     """A server that is not on this machine, as far as sockets can be seen."""
     serve(proctor, other_space, "10.7.7.2")

@@ -32,6 +32,7 @@ static inline void recording_begin(struct recording *r, struct pr_target_setting
 {
     struct proctor_error err;
     setting.alone = r->config.no_children;
+    memset(&r->s, 0, sizeof r->s);
     if (pr_session_init(&r->s, &r->config, &err) < 0 ||
         pr_session_watch(&r->s, &setting, &err) < 0 || pr_session_open(&r->s, &err) < 0)
         fail_msg("%s", err.message);

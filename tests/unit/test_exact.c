@@ -31,7 +31,7 @@ static double value[PROC_METRICS];
 
 static void begin(const struct pr_exact_ops *ops)
 {
-    assert_int_equal(pr_exact_prepare(&x, "none", NULL), 0);
+    assert_int_equal(pr_exact_prepare(&x, "none", NULL, NULL), 0);
     assert_null(x.ops);
     x.ops = ops;
     x.state = &x;
@@ -131,17 +131,20 @@ static void test_auto_refuses_nothing(void **state)
 {
     (void)state;
     struct proctor_error err;
+    struct pr_host here;
+    assert_int_equal(pr_host_open(&here, "/", &err), 0);
     pid_t pid = fork();
     if (pid == 0) {
         pause();
         _exit(0);
     }
-    assert_int_equal(pr_exact_prepare(&x, "auto", &err), 0);
+    assert_int_equal(pr_exact_prepare(&x, "auto", &here, &err), 0);
     assert_int_equal(pr_exact_enter(&x, pid, false, &err), 0);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     assert_int_equal(pr_exact_finish(&x), 0);
     assert_int_equal(pr_exact_finish(&x), 0);
+    pr_host_close(&here);
 }
 
 /* --- the fork --------------------------------------------------------------------------------- */

@@ -124,6 +124,26 @@ static void test_from_the_beginning_on(void **state)
     assert_int_equal(n.count, 1);
 }
 
+/* A job that was given no socket has none of those before it, and what came to their ports is not
+ * its either. */
+static void test_empty_handed(void **state)
+{
+    (void)state;
+    next_dump();
+    see(1, 11, 1000, 2000);
+    see(2, 0, 10, 20); /* not accepted yet, or closed */
+    listener(3, 13, 80);
+    pr_net_table_disown(&n);
+    assert_int_equal(pr_net_table_wanted(&n), 0);
+    gone(1, 1005, 2006);
+    gone(2, 15, 26);
+    gone_from(4, 80, 7, 7);
+    assert_sums(0, 0, 0);
+    gone(5, 3, 4);
+    pr_net_table_settle(&n, &set);
+    assert_sums(0, 0, 7);
+}
+
 static void test_what_is_gone_stays_counted(void **state)
 {
     (void)state;
@@ -413,7 +433,7 @@ static void test_not_under_another_root(void **state)
 {
     (void)state;
     struct pr_net *net;
-    assert_int_equal(pr_net_open(&net, &host), -ENOTSUP);
+    assert_int_equal(pr_net_open(&net, &host, false), -ENOTSUP);
     assert_contains(pr_net_reason(net), "--root");
     pr_net_read(net, &set, &tick, true, true);
     pr_net_settle(net, &set);
@@ -444,6 +464,7 @@ int main(void)
         TEST(test_a_blind_search_decides_nothing),
         TEST(test_lost_events),
         TEST(test_ten_thousand),
+        TEST(test_empty_handed),
         TEST(test_not_under_another_root),
     };
     return cmocka_run_group_tests_name("net", tests, NULL, NULL);

@@ -153,6 +153,26 @@ static void test_keyed_takes_what_is_whole(void **state)
     assert_exactly(v[0], 18446744073709551615.0);
 }
 
+static double fraction_of(const char *text)
+{
+    struct pr_scan s = pr_scan_of(text, strlen(text));
+    double v;
+    return pr_scan_fraction(&s, &v) ? v : NAN;
+}
+
+static void test_fraction(void **state)
+{
+    (void)state;
+    assert_exactly(fraction_of("5"), 0.5);
+    assert_exactly(fraction_of("25s"), 0.25);
+    assert_exactly(fraction_of("007"), 0.007);
+    assert_exactly(fraction_of("000000000000000001"), 1e-18);
+    assert_absent(fraction_of("0000000000000000001"));
+    assert_absent(fraction_of(""));
+    assert_absent(fraction_of(" 5"));
+    assert_absent(fraction_of("-5"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +183,7 @@ int main(void)
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_keyed),
         cmocka_unit_test(test_keyed_takes_what_is_whole),
+        cmocka_unit_test(test_fraction),
     };
     return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
 }
