@@ -52,6 +52,7 @@ struct pr_entity {
     /* The network (net.h): in which search its descriptors were looked at, whether they may be; its
      * network namespace, 0 where that is not known, and when that was looked at. */
     unsigned net_search;
+    int64_t net_ran; /* its CPU clock then */
     bool net_denied;
     uint64_t net_space;
     int64_t net_space_at;

@@ -68,6 +68,8 @@ int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err)
 
 void pr_host_close(struct pr_host *h)
 {
+    if (h->lent)
+        return;
     if (h->root >= 0)
         close(h->root);
     if (h->proc >= 0)

@@ -27,6 +27,7 @@ struct pr_host {
                      system call may take one */
     bool held;    /* /proc is the kernel's: descriptors may be held. A captured tree is reopened at
                      each reading, so that another one can take its place between two ticks */
+    bool lent;    /* a copy: whoever opened it closes it */
     bool fd_size; /* st_size of /proc/PID/fd counts descriptors (Linux 6.2) */
     long page_size, ticks_per_second;
     int64_t boot_wall;       /* wall time of the boot, ns */

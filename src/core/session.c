@@ -34,10 +34,13 @@ void pr_session_name(char *text, size_t size)
     snprintf(text, size, "%s-%08x", when, random);
 }
 
+/* *s is all zero, but for a host that was lent: its pages are touched as they are used. */
 int pr_session_init(struct pr_session *s, const struct pr_config *config, struct proctor_error *err)
 {
     s->config = config;
-    s->timer = s->host.root = s->host.proc = -1;
+    s->timer = -1;
+    if (!s->host.lent || strcmp(config->root, "/") != 0)
+        s->host = (struct pr_host){.root = -1, .proc = -1};
     s->select = pr_select_of(config);
     pr_events_init(&s->events);
     pr_stats_init(&s->stats);
@@ -54,11 +57,7 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     int r = pr_matches_init(&s->matches, &config->match, err);
     s->set.with_mean = config->average > 1;
     s->set.with_names = s->matches.count > 0;
-    if (strcmp(config->root, "/") != 0)
-        s->lent = NULL;
-    if (r == 0 && s->lent)
-        s->host = *s->lent;
-    return r < 0 || s->lent ? r : pr_host_open(&s->host, config->root, err);
+    return r < 0 || s->host.lent ? r : pr_host_open(&s->host, config->root, err);
 }
 
 /* Of the cgroup that is watched, or that the job's first process is in. Programs by name are
@@ -449,8 +448,7 @@ void pr_session_done(struct pr_session *s)
     if (s->stuck) /* the writer may still come back to the names in there */
         s->machine.gpus = NULL;
     pr_machine_done(&s->machine, true);
-    if (!s->lent)
-        pr_host_close(&s->host);
+    pr_host_close(&s->host);
     free_memory(s);
 }
 

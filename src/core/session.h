@@ -22,7 +22,6 @@ struct pr_session {
     const struct pr_config *config; /* borrowed */
     struct pr_select select;
     struct pr_host host;
-    const struct pr_host *lent; /* set before: opened already, and closed by whoever did that */
     struct pr_target *target;
     struct pr_target_setting watched;
     struct pr_entities set;
@@ -81,7 +80,6 @@ struct pr_session {
 
 /* A new run id into text: YYYYMMDDTHHMMSSZ-8hex. */
 void pr_session_name(char *text, size_t size);
-/* *s is all zero but for what is lent. */
 int pr_session_init(struct pr_session *s, const struct pr_config *config,
                     struct proctor_error *err);
 /* Whom it is about. */

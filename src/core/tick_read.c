@@ -2,9 +2,9 @@
 /* Reading the members. A process that has not run since it was read last is as it was: its CPU
  * clock says so in a third of a microsecond, and its times, faults, I/O and descriptors are not
  * read again. What others can do to it, as the kernel does when it takes pages away, is looked at
- * once a second. Of those that run, times, faults, I/O and size are read at each tick, and the rest
- * in turn; a small job has its turn at each tick. What may have changed since it was read is
- * `aged`.
+ * once a second: its size. Of those that run, times, faults, I/O and size are read at each tick,
+ * and the rest in turn; a small job has its turn at each tick. What may have changed since it was
+ * read is `aged`.
  *
  * The clock is up to one of the kernel's ticks behind for a thread that is on a CPU. So whoever was
  * running is read whatever it says, and so is whoever should have waited for a child. */
@@ -25,6 +25,7 @@
 #define TURN_LEAST 2               /* turns at a tick */
 #define AGE_MOST   (10 * NS_PER_S) /* said in the name of MARK_AGED */
 #define SIZE_TIME  NS_PER_S        /* in which the size of one that does not run is looked at */
+#define REST_TIME  (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
 #define LOOKS_YOUNG                                                                                \
     32               /* who is new changes most: at its first looks, further and further apart     \
                       */
@@ -169,17 +170,25 @@ static bool is_power_of_two(unsigned n)
     return (n & (n - 1)) == 0;
 }
 
+/* Nobody but the process itself changes what only a full reading has, with rare exceptions, as a
+ * table of descriptors that two processes share. Not all at the same time. */
+static int64_t rest_time(const struct pr_entity *e)
+{
+    return REST_TIME + e->pid % 64 * NS_PER_S;
+}
+
 /* k: its place in the set. */
 static enum depth depth_of(const struct pr_session *s, const struct pr_tick *t,
                            const struct pr_entity *e, size_t k)
 {
     int64_t age = t->now - e->refreshed_at;
     bool ourselves = s->inside && e->pid == getpid(); /* what is ours is taken out each time */
+    bool ran = has_run(s, e), changed = ran || e->aged;
     if (!t->host->held || s->now.last || s->config->peaks || !e->looks || ourselves ||
-        age >= AGE_MOST)
+        (changed && age >= AGE_MOST))
         return DEPTH_ALL;
-    bool ran = has_run(s, e), young = e->looks < LOOKS_YOUNG && is_power_of_two(e->looks);
-    if ((ran && young) || (has_turn(s, k) && (ran || e->aged || age >= TURN_TIME / 2)))
+    bool young = e->looks < LOOKS_YOUNG && is_power_of_two(e->looks);
+    if ((ran && young) || (has_turn(s, k) && (changed || age >= rest_time(e))))
         return DEPTH_ALL;
     if (ran)
         return DEPTH_USE;
@@ -234,13 +243,15 @@ static void read_files(struct pr_session *s, const struct pr_tick *t, struct pr_
         e->refreshed_at = t->now;
 }
 
-/* It has not run. */
+/* It has not run. Where its size has changed all the same, more has: pages went to swap. */
 static void let_rest(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
                      enum depth depth)
 {
     e->idle += e->idle < IDLE_LONG;
     if (depth == DEPTH_SIZE && (s->select.reads & READ_STATM)) {
+        double before = e->value[METRIC_MEM_RSS];
         pr_tick_source(s, t, e, SOURCE_pid_statm);
+        e->aged |= e->value[METRIC_MEM_RSS] != before;
         e->sized_at = t->now;
     }
     if (s->host.crowded && e->idle == IDLE_LONG)

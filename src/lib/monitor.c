@@ -231,7 +231,10 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
         m->facts.way = way_of(&m->target);
     describe(m);
     m->prepared = true;
-    m->session.lent = m->host;
+    if (m->host) {
+        m->session.host = *m->host;
+        m->session.host.lent = true;
+    }
     int r = pr_session_init(&m->session, &m->config, err);
     m->session.inside = !m->outside;
     m->session.events.say = m->say;

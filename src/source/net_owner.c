@@ -16,7 +16,8 @@
 
 #define SPARING     200                 /* it takes one part in so many of the time, */
 #define SEARCH_MOST (NS_PER_S * 9 / 10) /* or comes once a second, where there is budget for it */
-#define SLICE       3000000             /* ns of CPU at a time */
+#define SLICE       3000000             /* ns of CPU at a time, */
+#define SLICE_FIRST 30000000            /* and while everybody is new, when all is read anyway */
 
 uint64_t pr_net_link_inode(const char *text, size_t len)
 {
@@ -71,21 +72,33 @@ static bool begin(struct pr_net_search *search, const struct pr_net_table *n, in
     return true;
 }
 
+/* Whoever has not run since has got no other descriptors, and had none of what is looked for: a
+ * socket is known from when it is bound or connected, for which somebody runs. */
+static bool is_as_it_was(const struct pr_entity *e)
+{
+    return e->net_search && e->idle && e->ran == e->net_ran && !e->net_denied;
+}
+
 /* False where there was not the time for all. */
 static bool look_at_members(struct pr_net_search *search, struct pr_net_table *n,
                             struct pr_entities *set, const struct pr_tick *t)
 {
-    int64_t until = pr_clock_thread_cpu() + SLICE;
+    int64_t until = pr_clock_thread_cpu() + (search->number == 1 ? SLICE_FIRST : SLICE);
     for (size_t k = 0; k < set->count && search->wanted; k++) {
         struct pr_entity *e = set->items[k];
         if (!pr_entity_is_here(e) || e->kernel_thread || e->net_search == search->number)
             continue;
+        if (is_as_it_was(e)) {
+            e->net_search = search->number;
+            continue;
+        }
         if (pr_clock_thread_cpu() > until)
             return false;
         int r = look_at_all(search, n, set, e, t);
         e->net_denied = r == -EACCES || r == -EPERM;
         search->blind |= r < 0 && r != -ENOENT && r != -ESRCH;
         e->net_search = search->number;
+        e->net_ran = e->ran;
     }
     return true;
 }

@@ -2,11 +2,15 @@
 /* /proc/loadavg, "0.52 0.58 0.59 1/467 12345": three averages, tasks that run and all tasks, the
  * last pid. And how many processes there are, by a listing of /proc: that is dear with many of
  * them, so it is done only when somebody was forked or went, and about once a second at most;
- * beside a job, which may be over soon, not in the first second. */
+ * beside a job, which may be over soon, not in the first second. Where we see the processes of the
+ * whole machine, the links of /proc count them: it has one more for each, besides its own folders.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/loadavg.h"
@@ -16,19 +20,64 @@
 
 /* Ticks a second apart come a little early now and then. */
 #define LIST_EVERY (NS_PER_S * 9 / 10)
+#define TRUST_TIME (60 * NS_PER_S)    /* /proc may get a folder more */
+#define FIRST_PIDS "pid:[4026531836]" /* the namespace of the machine, by the kernel's constant */
 
 struct load {
     int fd;                 /* held, -1 for none */
     struct pr_loadavg then; /* when the processes were counted */
     int64_t listed_at;      /* or, at first, when it might have been */
     double procs;           /* NaN is not yet */
+    double folders; /* links of /proc besides those of processes; NaN where they do not tell */
 };
 
-static bool count_one(void *count, const char *name)
+struct listing {
+    int proc;
+    double processes, folders; /* folders: NaN where they are not asked for */
+};
+
+static bool count_one(void *data, const char *name)
 {
+    struct listing *l = data;
+    struct stat st;
     if (name[strspn(name, "0123456789")] == '\0')
-        ++*(double *)count;
+        l->processes++;
+    else if (!isnan(l->folders) && fstatat(l->proc, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        l->folders += S_ISDIR(st.st_mode);
     return true;
+}
+
+static double links(const struct pr_tick *t)
+{
+    struct stat st;
+    return fstat(t->host->proc, &st) == 0 ? (double)st.st_nlink : NAN;
+}
+
+/* In another namespace of pids, or where others are hidden, they count whom we do not see. */
+static bool sees_all(const struct pr_tick *t)
+{
+    char name[64];
+    ssize_t n = t->host->held ? readlinkat(t->host->proc, "self/ns/pid", name, sizeof name) : -1;
+    return n == sizeof FIRST_PIDS - 1 && memcmp(name, FIRST_PIDS, (size_t)n) == 0;
+}
+
+/* Nobody is hidden if as many were listed as there are links, but for those who came or went. */
+static void trust_links(struct load *l, const struct listing *listing, double before, double after)
+{
+    double low = fmin(before, after) - listing->folders,
+           high = fmax(before, after) - listing->folders, slack = 1 + listing->processes / 50;
+    bool agree = listing->processes >= low - slack && listing->processes <= high + slack;
+    l->folders = agree ? listing->folders : NAN;
+}
+
+static int list(struct load *l, const struct pr_tick *t)
+{
+    struct listing listing = {t->host->proc, 0, sees_all(t) ? 2 : NAN}; /* . and .. */
+    double before = links(t);
+    int r = pr_fs_list(t->host->proc, ".", t->text, t->text_size, count_one, &listing);
+    l->procs = r < 0 ? NAN : listing.processes;
+    trust_links(l, &listing, before, links(t));
+    return r;
 }
 
 /* A last pid of 0 is made up (lxcfs), and says nothing. */
@@ -41,16 +90,18 @@ static bool may_differ(const struct load *l, const struct pr_tick *t, const stru
 static int count_processes(struct load *l, const struct pr_tick *t, const struct pr_loadavg *now,
                            bool beside)
 {
-    double count = 0;
     bool known = !isnan(l->procs), early = t->now - l->listed_at < LIST_EVERY;
     if (beside && !known && !l->listed_at) {
         l->listed_at = t->now;
         return 0;
     }
+    if (known && !isnan(l->folders) && t->now - l->listed_at < TRUST_TIME) {
+        l->procs = links(t) - l->folders;
+        return 0;
+    }
     if ((early && (known || beside)) || (known && !may_differ(l, t, now)))
         return 0;
-    int r = pr_fs_list(t->host->proc, ".", t->text, t->text_size, count_one, &count);
-    l->procs = r < 0 ? NAN : count;
+    int r = list(l, t);
     l->listed_at = t->now;
     l->then = *now;
     return r;
@@ -60,7 +111,7 @@ static struct load *load_of(void **state)
 {
     struct load *l = *state;
     if (!l && (l = *state = malloc(sizeof *l)))
-        *l = (struct load){.fd = -1, .procs = NAN};
+        *l = (struct load){.fd = -1, .procs = NAN, .folders = NAN};
     return l;
 }
 
