@@ -25,7 +25,9 @@
 #define TURN_TIME  (8 * NS_PER_S)  /* in which each has its turn */
 #define TURN_LEAST 2               /* turns at a tick */
 #define AGE_MOST   (10 * NS_PER_S) /* said in the name of MARK_AGED */
-#define SIZE_TIME  NS_PER_S        /* in which the size of one that does not run is looked at */
+#define SIZE_TIME  NS_PER_S        /* in which the size of one that does not run is looked at, */
+#define SIZE_CROWD (4 * NS_PER_S)  /* and where its file has to be opened for that */
+#define FILES      3               /* that are held of each */
 #define REST_TIME  (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
 #define LOOKS_YOUNG                                                                                \
     32               /* who is new changes most: at its first looks, further and further apart     \
@@ -194,8 +196,9 @@ static enum depth depth_of(const struct pr_session *s, const struct pr_tick *t,
     if (ran)
         return DEPTH_USE;
     bool due = ((unsigned long)e->pid + s->taken) % s->turns.sizes == 0;
-    return (due || t->now - e->sized_at >= 2 * SIZE_TIME) && !pr_entity_is_dead(e) ? DEPTH_SIZE
-                                                                                   : DEPTH_NONE;
+    return (due || t->now - e->sized_at >= 2 * s->turns.size_time) && !pr_entity_is_dead(e)
+               ? DEPTH_SIZE
+               : DEPTH_NONE;
 }
 
 /* A new high-water mark takes faults. As many as could not raise the size by a hundredth do not
@@ -334,6 +337,12 @@ static void read_one(struct pr_session *s, const struct pr_tick *t, size_t k)
     s->turns.lost |= has_ended(e); /* parents come before their children */
 }
 
+/* More members than descriptors can be held of. */
+static bool is_crowd(const struct pr_session *s)
+{
+    return s->set.count * FILES > (size_t)s->host.hold_limit;
+}
+
 /* Turns go round: so many at a tick that all have had one in time. */
 static void give_turns(struct pr_session *s)
 {
@@ -342,7 +351,8 @@ static void give_turns(struct pr_session *s)
     double share = pr_seconds(s->now.interval) / pr_seconds(TURN_TIME);
     turns->from = count ? (turns->from + turns->count) % count : 0;
     turns->count = (size_t)fmin((double)count, fmax(TURN_LEAST, ceil((double)count * share)));
-    turns->sizes = s->step < SIZE_TIME ? (unsigned long)(SIZE_TIME / s->step) : 1;
+    turns->size_time = is_crowd(s) ? SIZE_CROWD : SIZE_TIME;
+    turns->sizes = s->step < turns->size_time ? (unsigned long)(turns->size_time / s->step) : 1;
     turns->lost = false;
     s->host.crowded = s->host.refused;
     s->host.refused = false;
