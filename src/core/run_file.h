@@ -49,9 +49,9 @@ void pr_run_table_select(struct pr_buf *out, enum pr_run_table table);
  * False where there is no home, or it is too long. */
 bool pr_run_folder(char *text, size_t size);
 /* Makes the file of a run, mode 0600, its folder with it, and returns a descriptor that must stay
- * open for as long as the database is, and is closed by pr_own_file_close; its absolute path into ret_path. path: what the user named,
- * which must not be there unless `force`; NULL for one in the folder of runs, named after the id
- * and the node, and numbered where that name is taken. */
+ * open for as long as the database is, and is closed by pr_own_file_close; its absolute path into
+ * ret_path. path: what the user named, which must not be there unless `force`; NULL for one in the
+ * folder of runs, named after the id and the node, and numbered where that name is taken. */
 struct pr_run_name {
     const char *path, *id, *node;
     bool force;

@@ -28,8 +28,9 @@ enum {
 
 /* In the order of columns. */
 static const char identity[] =
-    "SELECT r.name, r.command, (SELECT group_concat(value, ' ') FROM json_each(r.command)),"
-    " r.target, r.node, r.parent, r.labels";
+    "SELECT r.name, CASE WHEN json_valid(r.command) THEN json(r.command) END,"
+    " (SELECT group_concat(value, ' ') FROM json_each(r.command)),"
+    " r.target, r.node, r.parent, " STORED_OBJECT("r.labels");
 static const char *const of_summary[] = {
     "$.run.duration",
     "$.metrics.\"cpu.time\".total",
@@ -52,7 +53,7 @@ static void write_query(struct pr_buf *sql, bool summarized)
         pr_buf_str(sql, of_samples);
     for (size_t i = 0; i < sizeof of_summary / sizeof *of_summary && summarized; i++)
         pr_buf_printf(sql, ", json_extract(s.json, '%s')", of_summary[i]);
-    pr_buf_str(sql, summarized ? " FROM run r, summary s" : "");
+    pr_buf_str(sql, summarized ? " FROM run r, " STORED_SUMMARY " s" : "");
 }
 
 static char *kept(struct pr_query *q, int column)
