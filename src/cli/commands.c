@@ -45,7 +45,7 @@ const struct pr_command pr_commands[] = {
      CMD_EXPORT, pr_main_export, NULL},
     {"rm", "[--force] RUN...", "remove recorded runs", CMD_RM, pr_main_rm, NULL},
     {"gc", "--keep N|DURATION [--dry-run]", "remove old runs", CMD_GC, pr_main_gc, NULL},
-    {"recover", "RUN... | --all",
+    {"recover", "[--force] RUN... | --all",
      "write the end of a run whose recorder died: a summary from its samples, in one file",
      CMD_RECOVER, pr_main_recover, NULL},
     {"report", "RUN... -o FILE", "draw a report", 0, NULL, "reports"},

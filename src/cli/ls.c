@@ -77,8 +77,8 @@ static bool has_status(const struct pr_run_row *row, const char *status)
     bool died = row->state == RUN_DIED || row->recovered;
     if (row->trouble)
         return false;
-    if (strcmp(status, "running") == 0)
-        return row->state == RUN_RUNNING;
+    if (strcmp(status, "running") == 0 || strcmp(status, "elsewhere") == 0)
+        return strcmp(status, pr_run_state_name(row->state)) == 0;
     if (strcmp(status, "died") == 0)
         return died;
     return row->state == RUN_ENDED && !died &&
@@ -122,7 +122,7 @@ static void put_raw(struct pr_json *j, const char *key, const char *v, const cha
 
 static const char *status_name(const struct pr_run_row *row)
 {
-    static const char *const names[] = {"running", "died", "failed", "ok"};
+    static const char *const names[] = {"running", "elsewhere", "died", "failed", "ok"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (has_status(row, names[i]))
             return names[i];

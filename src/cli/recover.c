@@ -18,15 +18,21 @@ static void said(const char *path, const char *what)
     pr_buf_done(&line);
 }
 
-/* 1: done; 0: nothing to be done; -errno. */
-static int rebuild(const char *path, struct pr_buf *summary, struct proctor_error *err)
+/* 1: done; 0: nothing to be done; -errno. force: even where nobody can tell whether its recorder
+ * lives. */
+static int rebuild(const char *path, bool force, struct pr_buf *summary, struct proctor_error *err)
 {
     struct pr_stored *r = NULL;
     int code = pr_stored_open(&r, path, STORED_READ, err);
     if (code == 0 && r->state == RUN_RUNNING)
         code = pr_error(err, EBUSY, "%s is being recorded", r->id);
+    else if (code == 0 && r->state == RUN_ELSEWHERE && !force)
+        code = pr_error(err, EBUSY,
+                        "%.100s has no end and was begun on %.60s, which cannot be asked from "
+                        "here; --force recovers it all the same",
+                        r->id, r->host);
     else if (code == 0)
-        code = r->state == RUN_DIED;
+        code = r->state != RUN_ENDED;
     pr_stored_close(r);
     if (code != 1)
         return code;
@@ -39,11 +45,11 @@ static int rebuild(const char *path, struct pr_buf *summary, struct proctor_erro
     return code < 0 ? code : 1;
 }
 
-static bool recover(const char *path, bool quiet)
+static bool recover(const char *path, bool force, bool quiet)
 {
     struct proctor_error err;
     struct pr_buf summary = {0};
-    int code = rebuild(path, &summary, &err);
+    int code = rebuild(path, force, &summary, &err);
     if (code < 0)
         pr_complain("recover: %s", err.message);
     else if (code == 1)
@@ -54,7 +60,7 @@ static bool recover(const char *path, bool quiet)
     return code >= 0;
 }
 
-static int recover_all(void)
+static int recover_all(bool force)
 {
     struct pr_run_row *rows = NULL;
     ssize_t count = pr_runs_all("recover", &rows);
@@ -63,10 +69,11 @@ static int recover_all(void)
     for (ssize_t i = 0; i < count; i++) {
         if (rows[i].trouble)
             pr_complain("recover: %s", rows[i].trouble);
-        if (rows[i].trouble || rows[i].state != RUN_DIED)
+        bool gone = rows[i].state == RUN_DIED || (rows[i].state == RUN_ELSEWHERE && force);
+        if (rows[i].trouble || !gone)
             continue;
         died++;
-        if (!recover(rows[i].path, true))
+        if (!recover(rows[i].path, force, true))
             status = EXIT_FAILED;
     }
     if (count >= 0 && !died)
@@ -86,12 +93,12 @@ int pr_main_recover(int argc, char **argv)
     if (first && named == c.all) {
         pr_complain("recover: name a run, or --all for every one whose recorder died");
     } else if (first) {
-        status = c.all ? recover_all() : 0;
+        status = c.all ? recover_all(c.even_elsewhere) : 0;
         for (int i = first; named && i < argc && argv[i]; i++) {
             bool found = pr_store_find(argv[i], path, sizeof path, &err) == 0;
             if (!found)
                 pr_complain("recover: %s", err.message);
-            if (!found || !recover(path, false))
+            if (!found || !recover(path, c.even_elsewhere, false))
                 status = EXIT_FAILED;
         }
     }

@@ -51,6 +51,10 @@ static bool remove_run(const char *run, bool force)
                     row.bytes > 0 ? "; --force removes it all the same" : "");
     else if (!row.trouble && row.state == RUN_RUNNING && !force)
         pr_complain("rm: %s is being recorded; --force removes it all the same", row.id);
+    else if (!row.trouble && row.state == RUN_ELSEWHERE && !force)
+        pr_complain("rm: %s has no end and was begun on %s, which cannot be asked from here; "
+                    "--force removes it all the same",
+                    row.id, row.host);
     else
         good = removed("rm", &row);
     pr_run_row_done(&row);
@@ -121,7 +125,7 @@ static int collect(const struct keep *keep, bool dry)
         unreadable += row->trouble != NULL;
         if (row->trouble)
             continue;
-        if (young || row->state == RUN_RUNNING) {
+        if (young || row->state == RUN_RUNNING || row->state == RUN_ELSEWHERE) {
             kept++;
             continue;
         }

@@ -82,7 +82,7 @@ void pr_runs_status(struct pr_buf *out, const struct pr_run_row *row)
     if (row->trouble)
         pr_buf_str(out, "damaged");
     else if (row->state != RUN_ENDED)
-        pr_buf_str(out, row->state == RUN_RUNNING ? "running" : "died");
+        pr_buf_str(out, pr_run_state_name(row->state));
     else if (row->recovered)
         pr_buf_str(out, "recovered");
     else if (row->exit_signal > 0)
@@ -97,7 +97,7 @@ const char *pr_runs_paint(const struct pr_run_row *row)
 {
     if (row->trouble || pr_run_row_failed(row))
         return "31";
-    if (row->state == RUN_DIED || row->recovered)
+    if (row->state == RUN_DIED || row->state == RUN_ELSEWHERE || row->recovered)
         return "33";
     return row->state == RUN_RUNNING ? "32" : "0";
 }

@@ -18,7 +18,7 @@ bool pr_runs_summary(const char *command, const struct pr_stored *r, struct pr_b
 unsigned pr_runs_width(void);
 /* Local time: "2026-11-15 18:32:05". */
 void pr_runs_time(struct pr_buf *out, int64_t wall_ns);
-/* "exit 3", "SIGKILL", "running", "died", "recovered", "ended", "damaged". */
+/* "exit 3", "SIGKILL", "running", "died", "elsewhere", "recovered", "ended", "damaged". */
 void pr_runs_status(struct pr_buf *out, const struct pr_run_row *row);
 /* The colour of that. */
 const char *pr_runs_paint(const struct pr_run_row *row);

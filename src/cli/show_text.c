@@ -200,11 +200,15 @@ static void how(struct show *s)
     pr_page_paint(p, pr_runs_paint(&row));
     pr_runs_status(p->out, &row);
     pr_page_paint(p, "0");
-    if (r->state == RUN_DIED)
-        pr_buf_printf(p->out,
-                      ": the recorder ended before the job; `proctor recover %s` writes the end",
-                      r->id);
-    else if (r->recovered)
+    if (r->state == RUN_DIED) {
+        pr_buf_str(p->out, ": the recorder could not write its end; `proctor recover ");
+        pr_text_safe(p->out, r->path);
+        pr_buf_str(p->out, "` makes up for it");
+    } else if (r->state == RUN_ELSEWHERE) {
+        pr_buf_str(p->out, ": it was begun on ");
+        pr_text_safe(p->out, r->host);
+        pr_buf_str(p->out, ", which cannot be asked from here whether it goes on");
+    } else if (r->recovered)
         pr_buf_str(p->out, ": the recorder had died; what follows is rebuilt from its samples");
     pr_page_end(p);
 }
@@ -266,8 +270,11 @@ static void metrics(struct show *s, bool machine)
             human(&cell, pr_query_get_number(q, i), i == AT ? UNIT_SECONDS : unit);
             add_cell(&t, &cell);
         }
-        if (mark)
-            pr_buf_printf(&cell, "(%s)", mark);
+        if (mark) {
+            pr_buf_char(&cell, '(');
+            safe(&cell, mark);
+            pr_buf_char(&cell, ')');
+        }
         add_cell(&t, &cell);
     }
     pr_query_free(q);

@@ -4,7 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#define INDENT 10 /* of what is folded: behind the label */
+#include "util/text.h"
+
+#define LABEL_WIDTH 8
+#define INDENT      (2 + LABEL_WIDTH) /* of what is folded: behind the label */
 
 void pr_page_paint(struct pr_page *p, const char *code)
 {
@@ -17,7 +20,10 @@ void pr_page_label(struct pr_page *p, const char *name)
     p->line = p->out->len;
     pr_buf_str(p->out, "  ");
     pr_page_paint(p, "2");
-    pr_buf_printf(p->out, "%-8s", name);
+    size_t begin = p->out->len;
+    pr_text_safe(p->out, name); /* it may be one that a file says */
+    while (p->out->len - begin < LABEL_WIDTH && !p->out->failed)
+        pr_buf_char(p->out, ' ');
     pr_page_paint(p, "0");
 }
 

@@ -52,36 +52,57 @@ static void end_phase(struct rebuild *b, const struct pr_replayed_phase *phase, 
                             exact, false);
 }
 
-/* The sample for it comes next. */
+/* exact: the sample that they waited for has come. */
+static void catch_up(struct rebuild *b, bool exact)
+{
+    for (size_t i = 0; i < b->pending_count; i++) {
+        struct pending *p = &b->pending[i];
+        p->phase.name = p->name;
+        (p->ends ? end_phase : begin_phase)(b, &p->phase, exact);
+    }
+    b->pending_count = 0;
+}
+
+/* The sample for it comes next. Where the record has a gap it does not come for long. */
 static void put_off(struct rebuild *b, const struct pr_replayed_phase *phase, bool ends)
 {
     if (b->pending_count == PENDING)
-        return;
+        catch_up(b, false);
     struct pending *p = &b->pending[b->pending_count++];
     *p = (struct pending){.phase = *phase, .ends = ends};
     snprintf(p->name, sizeof p->name, "%s", phase->name);
 }
 
-static void catch_up(struct rebuild *b)
+static size_t count_pending(const struct rebuild *b, bool ends)
 {
-    for (size_t i = 0; i < b->pending_count; i++) {
-        struct pending *p = &b->pending[i];
-        p->phase.name = p->name;
-        (p->ends ? end_phase : begin_phase)(b, &p->phase, true);
-    }
-    b->pending_count = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < b->pending_count; i++)
+        n += b->pending[i].ends == ends;
+    return n;
+}
+
+static bool waits_to_begin(const struct rebuild *b, int64_t id)
+{
+    for (size_t i = 0; i < b->pending_count; i++)
+        if (!b->pending[i].ends && b->pending[i].phase.id == id)
+            return true;
+    return false;
 }
 
 /* A sample was taken for a phase where that was not too often: the same count says so again. */
 static void on_begin(void *of, const struct pr_replayed_phase *phase)
 {
     struct rebuild *b = of;
-    if (b->s.phases.open_count + b->pending_count >= PHASES_OPEN)
+    size_t most = b->s.phases.open_count + count_pending(b, false);
+    if (most >= PHASES_OPEN + count_pending(b, true))
         return;
-    if (pr_phase_tokens_take(&b->tokens, phase->start))
+    if (pr_phase_tokens_take(&b->tokens, phase->start)) {
         put_off(b, phase, false);
-    else
-        begin_phase(b, phase, false);
+        return;
+    }
+    if (most >= PHASES_OPEN) /* those that end make room */
+        catch_up(b, false);
+    begin_phase(b, phase, false);
 }
 
 static void on_end(void *of, const struct pr_replayed_phase *phase)
@@ -93,10 +114,13 @@ static void on_end(void *of, const struct pr_replayed_phase *phase)
     if (llabs(at - b->ended) > SAME_NS)
         b->ended_exact = pr_phase_tokens_take(&b->tokens, at);
     b->ended = at;
-    if (b->ended_exact)
+    if (b->ended_exact) {
         put_off(b, phase, true);
-    else
-        end_phase(b, phase, false);
+        return;
+    }
+    if (waits_to_begin(b, phase->id))
+        catch_up(b, false);
+    end_phase(b, phase, false);
 }
 
 /* --- the rest --------------------------------------------------------------------------------- */
@@ -153,7 +177,7 @@ static void on_sample(void *of, const struct proctor_snapshot *s)
     for (size_t i = 0; i < s->device_count; i++)
         if (s->devices[i].kind == DEVICE_GPU)
             add_gpu(b, s, &s->devices[i]);
-    catch_up(b);
+    catch_up(b, true);
 }
 
 static void on_event(void *of, const struct pr_event *e)
@@ -243,7 +267,7 @@ static void finish(struct rebuild *b)
 {
     struct pr_session *s = &b->s;
     double started = pr_stats_total(&s->stats, METRIC_PROCS_STARTED);
-    catch_up(b);
+    catch_up(b, true);
     pr_phases_finish(&s->phases, s->stats.seconds);
     s->set.started = started > 0 ? (uint64_t)fmin(started, 1e15) : 0;
     s->oom_kills = pr_value_known(pr_stats_total(&s->stats, METRIC_OOM_KILLS));

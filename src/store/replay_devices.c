@@ -11,6 +11,8 @@
 #include "store/replay_parts.h"
 #include "util/clock.h"
 
+#define CORE_FAR (300 * NS_PER_S) /* several times what is between two rows of a core */
+
 enum {
     ENTITY_ID,
     ENTITY_KIND,
@@ -124,15 +126,35 @@ static void read_ahead(struct pr_replayed_devices *d)
     pr_cursor_next(c);
 }
 
-/* Reads as far as this core has a row at or behind the sample; the one before stays, the one before
- * that only where there is none behind: then it goes on as between the last two. */
-static void catch_up(struct pr_replayed_devices *d, struct pr_replayed_device *core, int64_t sample)
+/* Those before the sample are not needed any more, but for the last one; and the one before that,
+ * where there is none behind. */
+static void drop_old(struct pr_replayed_device *core, int64_t sample)
 {
-    for (;;) {
-        while (core->ahead_count > 2 && core->ahead[1].sample < sample)
-            memmove(core->ahead, core->ahead + 1, --core->ahead_count * sizeof *core->ahead);
+    size_t old = 0;
+    while (core->ahead_count - old > 2 && core->ahead[old + 1].sample < sample)
+        old++;
+    core->ahead_count -= old;
+    if (old)
+        memmove(core->ahead, core->ahead + old, core->ahead_count * sizeof *core->ahead);
+}
+
+/* No recorder leaves a core without a row for as long: this one has none, and the rows of others
+ * need not be read for it. */
+static bool is_far(const struct pr_cursor *c, int64_t sample, int64_t elapsed)
+{
+    return c->sample > sample + 1 &&
+           pr_stored_time(c->query, pr_cursor_more(c)) - elapsed > CORE_FAR;
+}
+
+/* Reads as far as this core has a row at or behind the sample. Where there is none behind it goes
+ * on as between the last two. */
+static void catch_up(struct pr_replayed_devices *d, struct pr_replayed_device *core, int64_t sample,
+                     int64_t elapsed)
+{
+    const struct pr_cursor *c = &d->rows[DEVICE_CORE];
+    for (drop_old(core, sample);; drop_old(core, sample)) {
         bool enough = core->ahead_count && core->ahead[core->ahead_count - 1].sample >= sample;
-        if (enough || !d->rows[DEVICE_CORE].on || d->code < 0)
+        if (enough || !c->on || d->code < 0 || is_far(c, sample, elapsed))
             return;
         read_ahead(d);
     }
@@ -142,7 +164,7 @@ static void catch_up(struct pr_replayed_devices *d, struct pr_replayed_device *c
 static bool place_core(struct pr_replayed_devices *d, struct pr_replayed_device *core,
                        int64_t sample, int64_t elapsed)
 {
-    catch_up(d, core, sample);
+    catch_up(d, core, sample, elapsed);
     size_t at = 0;
     while (at < core->ahead_count && core->ahead[at].sample < sample)
         at++;

@@ -10,13 +10,14 @@
 /* Of all three: when it was, then what is needed of it. Of phases that ended together the inner
  * ones come first. */
 static const char *const streams[STREAMS] = {
-    [STREAM_EVENTS] = "SELECT elapsed, event, name, seconds, text, data FROM events"
-                      " ORDER BY elapsed, id",
-    [STREAM_BEGINS] = "SELECT start, id, name, start, seconds, depth, data FROM phases"
-                      " ORDER BY start, depth, id",
-    [STREAM_ENDS] = "SELECT start + CAST(round(seconds * 1e9) AS INTEGER) AS at, id, name, start,"
-                    " seconds, depth, data FROM phases WHERE seconds IS NOT NULL"
-                    " ORDER BY at, depth DESC, id DESC",
+    [STREAM_EVENTS] = "SELECT elapsed, event, name, seconds, text, " STORED_OBJECT(
+        "data") " FROM events ORDER BY elapsed, id",
+    [STREAM_BEGINS] = "SELECT start, id, name, start, seconds, depth, " STORED_OBJECT(
+        "data") " FROM phases ORDER BY start, depth, id",
+    [STREAM_ENDS] =
+        "SELECT start + CAST(round(seconds * 1e9) AS INTEGER) AS at, id, name, start,"
+        " seconds, depth, " STORED_OBJECT("data") " FROM phases WHERE seconds IS NOT NULL"
+                                                  " ORDER BY at, depth DESC, id DESC",
 };
 
 static void next(struct pr_replayed_notes *n, int i)

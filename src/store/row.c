@@ -21,28 +21,24 @@ enum {
     COLUMN_CPU,
     COLUMN_MARK,
     COLUMN_RSS,
-    COLUMN_PSS,
     COLUMN_SAMPLES,
-    COLUMN_PSS_MARK,
 };
 
 /* In the order of columns. */
 static const char identity[] =
-    "SELECT r.name, r.command, (SELECT group_concat(value, ' ') FROM json_each(r.command)),"
-    " r.target, r.node, r.parent, r.labels";
+    "SELECT r.name, CASE WHEN json_valid(r.command) THEN json(r.command) END,"
+    " (SELECT group_concat(value, ' ') FROM json_each(r.command)),"
+    " r.target, r.node, r.parent, " STORED_OBJECT("r.labels");
 static const char *const of_summary[] = {
     "$.run.duration",
     "$.metrics.\"cpu.time\".total",
     "$.metrics.\"mem.rss.peak\".peak",
     "$.metrics.\"mem.rss\".peak",
-    "$.metrics.\"mem.pss\".peak",
     "$.samples.taken",
-    "$.metrics.\"mem.pss\".mark",
 };
 static const char of_samples[] =
     ", (SELECT max(elapsed) FROM job_samples) / 1e9, (SELECT max(cpu_time_seconds) FROM"
-    " job_samples), max(mem_rss_peak_bytes), max(mem_rss_bytes), max(mem_pss_bytes), count(*),"
-    " CASE WHEN count(mem_pss_bytes) * 2 < count(mem_rss_bytes) THEN 'known in few samples' END"
+    " job_samples), max(mem_rss_peak_bytes), max(mem_rss_bytes), count(*)"
     " FROM run r, job_samples";
 
 static void write_query(struct pr_buf *sql, bool summarized)
@@ -52,7 +48,7 @@ static void write_query(struct pr_buf *sql, bool summarized)
         pr_buf_str(sql, of_samples);
     for (size_t i = 0; i < sizeof of_summary / sizeof *of_summary && summarized; i++)
         pr_buf_printf(sql, ", json_extract(s.json, '%s')", of_summary[i]);
-    pr_buf_str(sql, summarized ? " FROM run r, summary s" : "");
+    pr_buf_str(sql, summarized ? " FROM run r, " STORED_SUMMARY " s" : "");
 }
 
 static char *kept(struct pr_query *q, int column)
@@ -61,17 +57,11 @@ static char *kept(struct pr_query *q, int column)
     return text && *text ? strdup(text) : NULL;
 }
 
-/* The same choice as on the screen at the end: a mark of the kernel where it is above what samples
- * have seen, else PSS, in which shared pages count once. */
+/* The highest that is known, which is never below what there was: PSS is read too seldom for that.
+ */
 static double peak_of(struct pr_query *q)
 {
-    double mark = pr_query_get_number(q, COLUMN_MARK), rss = pr_query_get_number(q, COLUMN_RSS),
-           pss = pr_query_get_number(q, COLUMN_PSS);
-    if (!isnan(mark) && !(mark <= rss))
-        return mark;
-    const char *said = pr_query_get_text(q, COLUMN_PSS_MARK);
-    bool few = said && strcmp(said, pr_mark_name(MARK_FEW_SAMPLES)) == 0;
-    return few || isnan(pss) ? rss : pss;
+    return fmax(pr_query_get_number(q, COLUMN_MARK), pr_query_get_number(q, COLUMN_RSS));
 }
 
 static int fill(struct pr_run_row *row, const struct pr_stored *r, struct proctor_error *err)

@@ -93,14 +93,16 @@ double pr_stored_number(const struct pr_stored *r, const char *json, const char 
 int pr_stored_summary(const struct pr_stored *r, struct pr_buf *out, struct proctor_error *err)
 {
     struct pr_query *q = NULL;
-    int code = pr_query_new(&q, r->db, "SELECT json FROM summary ORDER BY rowid DESC LIMIT 1");
+    int code = pr_query_new(&q, r->db, "SELECT " STORED_OBJECT("json") " FROM " STORED_SUMMARY);
     if (code == 0)
         code = pr_query_step(q);
     const char *text = code == 1 ? pr_query_get_text(q, 0) : NULL;
     pr_buf_reset(out);
     if (text)
         pr_buf_str(out, text);
-    int result = code < 0 ? pr_stored_failure(r, code, err) : text ? 0 : -ENODATA;
+    int result = code < 0 ? pr_stored_failure(r, code, err)
+                 : text   ? 0
+                          : refuse(err, ENODATA, r->path, "there is no summary in it");
     pr_query_free(q);
     return result;
 }
@@ -131,7 +133,8 @@ static int read_run(struct pr_stored *r, struct proctor_error *err)
     struct pr_query *q = NULL;
     int code = pr_query_new(&q, r->db,
                             "SELECT id, host, started, interval, ended, exit_code, exit_signal,"
-                            " about, (SELECT recovered FROM summary) FROM run");
+                            " " STORED_OBJECT("about") ", (SELECT recovered FROM " STORED_SUMMARY
+                                                       ") FROM run");
     if (code == 0)
         code = pr_query_step(q);
     if (code == 1) {
@@ -319,7 +322,7 @@ int pr_stored_open(struct pr_stored **ret, const char *path, enum pr_stored_use 
         return code;
     }
     bool over = r->ended || r->summarized;
-    r->state = over ? RUN_ENDED : held || pr_stored_recorder_lives(r) ? RUN_RUNNING : RUN_DIED;
+    r->state = over ? RUN_ENDED : held ? RUN_RUNNING : pr_stored_recorder(r);
     *ret = r;
     return 0;
 }

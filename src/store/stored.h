@@ -12,8 +12,12 @@
 enum pr_run_state {
     RUN_RUNNING,
     RUN_ENDED,
-    RUN_DIED, /* the recorder did: there is no end, and it is gone */
+    RUN_DIED,      /* the recorder did: there is no end, and it is gone */
+    RUN_ELSEWHERE, /* there is no end, and its recorder is of another machine: nobody can tell */
 };
+
+/* "running", "ended", "died", "elsewhere". */
+const char *pr_run_state_name(enum pr_run_state state);
 
 struct pr_own_file;
 
@@ -50,8 +54,9 @@ void pr_stored_abandon(struct pr_stored *r);
 /* Something went wrong while reading: into err, in words with the path; returns code. */
 int pr_stored_failure(const struct pr_stored *r, int code, struct proctor_error *err);
 
-/* Does its recorder live, as far as this machine can tell? For file systems without such locks. */
-bool pr_stored_recorder_lives(const struct pr_stored *r);
+/* What has become of the recorder of a run without an end, whose file nobody holds: not all file
+ * systems have such locks. */
+enum pr_run_state pr_stored_recorder(const struct pr_stored *r);
 
 /* A time of the row that a query is on, ns: of a file that says anything, so that sums of two have
  * room. 0 for NULL. */
@@ -59,6 +64,15 @@ int64_t pr_stored_time(struct pr_query *q, int column);
 
 /* --- JSON, which SQLite reads ------------------------------------------------------------------
  */
+
+/* SQL: a column, where it is an object, on one line as our own are; a file may have any text. */
+#define STORED_OBJECT(column)                                                                      \
+    "CASE WHEN json_valid(" column ") THEN CASE json_type(" column                                 \
+    ") WHEN 'object' THEN json(" column ") END END"
+/* SQL: the summary, a row where there is one. Who was thought to be dead may have written another:
+ * the newest counts. */
+#define STORED_SUMMARY                                                                             \
+    "(SELECT json, recovered FROM summary WHERE json_valid(json) ORDER BY rowid DESC LIMIT 1)"
 
 /* The member at path ("$.limits.cpu") of a JSON text, into out, which is reset: texts as they are,
  * others as JSON. False where there is none. */

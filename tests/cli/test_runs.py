@@ -396,6 +396,28 @@ def test_recover_writes_the_end(proctor):
     assert json.loads(proctor("show", "--json", "last").stdout) == shown
 
 
+def test_a_run_of_another_machine_may_be_going_on(proctor):
+    path = killed(proctor, "--run-id", "far")
+    change(path, "UPDATE run SET host = 'elsewhere-1'")
+    [row] = listed(proctor)
+    assert row["status"] == "elsewhere" and names(listed(proctor, "--status", "elsewhere")) == names([row])
+    assert not listed(proctor, "--status", "died") and not listed(proctor, "--status", "running")
+    assert "elsewhere" in proctor("ls").stdout and "elsewhere-1" in proctor("show", "far").stdout
+    for words in (["rm", "far"], ["recover", "far"]):
+        line = refusal(proctor, *words)
+        assert "elsewhere-1" in line and "--force" in line
+    assert "nothing to recover" in proctor("recover", "--all").stdout
+    assert "kept 1" in proctor("gc", "--keep", "0").stdout and path.exists()
+    assert query(path, "SELECT count(*) FROM summary") == [0]
+    done = proctor("recover", "--force", "far")
+    assert (done.returncode, done.stdout) == (0, f"{path}: recovered\n")
+    assert listed(proctor)[0]["recovered"] is True
+    change(path, "INSERT INTO summary(json) SELECT json FROM summary")  # by a recorder that was alive
+    [row] = listed(proctor)
+    assert (row["recovered"], row["status"]) == (False, "ok")
+    assert proctor("rm", "far").returncode == 0
+
+
 def test_recover_all(proctor):
     proctor.run("-q", "--run-id", "whole", "true")
     assert "nothing to recover" in proctor("recover", "--all").stdout

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run files that are not what they should be: nothing crashes, hangs, or is silent."""
+import json
 import os
 import random
 import shutil
@@ -127,3 +128,68 @@ def test_a_view_in_the_place_of_a_table_is_refused(proctor, good):
     db.close()
     for command in COMMANDS:
         assert survives(proctor, *command, good) == 1
+
+
+ESCAPES = "a\x1b]0;owned\x07\x1b[31m\nforged: line"
+
+
+def test_what_a_file_says_does_not_speak_to_the_terminal(proctor, good):
+    """No text of a file reaches the terminal with its control characters."""
+    evil = proctor.work / "evil.proctor"
+    shutil.copy(good, evil)
+    with sqlite3.connect(evil) as db:
+        [summary] = db.execute("SELECT json FROM summary").fetchone()
+        summary = json.loads(summary)
+        for statistics in summary["metrics"].values():
+            statistics["mark"] = ESCAPES
+        summary["events"] = [{"at": 1, "type": ESCAPES, "text": ESCAPES, "data": {ESCAPES: ESCAPES}}]
+        summary["accounting"] = {ESCAPES: {"source": ESCAPES, "complete": False, "note": ESCAPES}}
+        summary["findings"] = [ESCAPES]
+        db.execute("UPDATE summary SET json = ?", (json.dumps(summary),))
+        db.execute("UPDATE run SET id = ?", (ESCAPES,))
+    db.close()
+    dead = proctor.work / "dead.proctor"
+    shutil.copy(evil, dead)
+    with sqlite3.connect(dead) as db:
+        db.execute("DELETE FROM summary")
+        db.execute("UPDATE run SET ended = NULL")
+    db.close()
+    for path in (evil, dead):
+        done = proctor("show", "--color", "never", path)
+        assert done.returncode == 0 and "owned" in done.stdout
+        assert not set(done.stdout) & set("\x1b\x07") and "\nforged" not in done.stdout
+    assert proctor("show", evil).stdout.count("(a\\x1b]0;owned") > 5, "marks are there, made safe"
+
+
+@pytest.mark.parametrize("json_text", ['{"a":1,\n"b":2}', '{"a":1}\n{"forged":true}', '"text"', "no json", '{"a":', "[1,\n2]",
+                                       '"a":1', "", "{}"])
+def test_what_is_no_json_or_on_two_lines_forges_no_line(proctor, good, json_text):
+    columns_of_json = [("phases", "data"), ("events", "data"), ("run", "about"), ("run", "labels"), ("run", "command"),
+                       ("summary", "json")]
+    for table, column in columns_of_json:
+        evil = proctor.work / "evil.proctor"
+        shutil.copy(good, evil)
+        with sqlite3.connect(evil) as db:
+            db.execute(f"UPDATE {table} SET {column} = ?", (json_text,))
+        db.close()
+        for words in (["export", "--format", "jsonl"], ["export", "--format", "runlog"], ["show", "--json"]):
+            done = proctor(*words, evil)
+            assert done.returncode in (0, 1), done
+            assert done.returncode == 0 or done.stderr.startswith("proctor: ")
+            for line in done.stdout.splitlines():
+                assert "forged" not in json.loads(line), (table, words)
+        proctor.env["PROCTOR_HOME"] = str(proctor.work / "home")
+        (proctor.work / "home" / "runs").mkdir(parents=True, exist_ok=True)
+        shutil.move(evil, proctor.work / "home" / "runs" / "evil.proctor")
+        assert json.loads(proctor("ls", "--json", "--label", "a").stdout) is not None
+        assert len(json.loads(proctor("ls", "--json").stdout)) == 1
+
+
+def test_numbers_keep_their_text(proctor, good):
+    """JSON is read through SQLite and comes out as it was written."""
+    text = '{"a":1.0,"b":1e5,"c":-0.0,"d":12345678901234567890,"e":0.1000,"f":"\\u00e9\\/é"}'
+    with sqlite3.connect(good) as db:
+        db.execute("UPDATE events SET data = ? WHERE event = 'mark'", (text,))
+    db.close()
+    assert text in proctor("export", "--format", "jsonl", good).stdout
+    assert text in proctor("export", "--format", "runlog", good).stdout

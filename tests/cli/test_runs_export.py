@@ -238,6 +238,27 @@ def test_the_summary_from_samples_is_that_of_the_live_run(proctor, recorded):
     assert again["self"]["cpu_seconds"] is None
 
 
+def test_phases_across_a_gap_in_the_samples_are_not_lost(proctor):
+    """Samples may be missing, as where the disk was full: what waits for one is not dropped."""
+    proctor.run("-q", "-i", "20ms", "-o", "a.proctor", "sleep", "0.3")
+    path, count, step = proctor.work / "a.proctor", 300, 60 * 10**6  # often enough for a sample of its own
+    with sqlite3.connect(path) as db:
+        last = db.execute("SELECT max(elapsed) FROM job_samples").fetchone()[0]
+        end = last + (count + 60) * step
+        db.execute("UPDATE job_samples SET elapsed = ? WHERE sample = (SELECT max(sample) FROM job_samples)", (end,))
+        for k in range(count):
+            db.execute("INSERT INTO phases(name, start, seconds, depth) VALUES(?, ?, ?, 0)",
+                       (f"p{k}", last + k * step, (k % 7 + 1) * 0.02))
+        for k in range(31):  # all at once
+            db.execute("INSERT INTO phases(name, start, seconds, depth) VALUES(?, ?, 0.01, ?)",
+                       (f"q{k}", last + (count + 30) * step, k))
+    db.close()
+    phases = {p["name"]: p for p in rebuilt(proctor, path)["phases"]}
+    assert set(phases) == {f"p{k}" for k in range(count)} | {f"q{k}" for k in range(31)}
+    for k in range(count):
+        assert abs(phases[f"p{k}"]["seconds"] - (k % 7 + 1) * 0.02) < 1e-6 and not phases[f"p{k}"]["left_open"], k
+
+
 # --- the run log ----------------------------------------------------------------------------------
 
 def test_runlog_is_in_the_shape_of_the_seed(proctor, recorded):

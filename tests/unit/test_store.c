@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run file that is made up, read back. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "core/own_files.h"
 #include "core/run_file.h"
 #include "store/change.h"
 #include "store/find.h"
-#include "store/replay.h"
+#include "store/replay_parts.h"
 #include "util/clock.h"
 
 #define SAMPLES 8
@@ -266,12 +269,88 @@ static void test_what_is_wrong_is_said(void **state)
     assert_int_equal(replay(&err), -EUCLEAN);
 }
 
+static enum pr_run_state state_of(void)
+{
+    struct pr_run_row row;
+    pr_run_row_read(&row, path);
+    assert_null(row.trouble);
+    enum pr_run_state state = row.state;
+    pr_run_row_done(&row);
+    return state;
+}
+
+static void test_who_records(void **state)
+{
+    (void)state;
+    assert_int_equal(state_of(), RUN_ELSEWHERE); /* "h" is another machine */
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(pr_own_file_record(fd), 0);
+    assert_int_equal(state_of(), RUN_RUNNING); /* without a lock, too */
+    struct pr_stored *r = NULL;
+    assert_int_equal(pr_stored_open(&r, path, STORED_READ, NULL), 0);
+    pr_own_file_close(fd);
+    assert_true(fcntl(fd, F_GETFD) >= 0); /* somebody reads */
+    assert_int_equal(state_of(), RUN_ELSEWHERE);
+    pr_stored_close(r);
+    assert_true(fcntl(fd, F_GETFD) < 0);
+    int other = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(other, LOCK_EX), 0);
+    assert_int_equal(state_of(), RUN_RUNNING);
+    close(other);
+    add("UPDATE run SET host = NULL");
+    assert_int_equal(state_of(), RUN_DIED);
+}
+
+static void test_the_newest_summary_counts(void **state)
+{
+    (void)state;
+    struct pr_run_row row;
+    struct pr_buf text = {0};
+    struct pr_stored *r = NULL;
+    add("INSERT INTO summary VALUES('{\"run\":{\"duration\":3}}', 1), ('{\"run\":\n"
+        "{\"duration\":1e0}}', 0)");
+    pr_run_row_read(&row, path);
+    assert_true(row.state == RUN_ENDED && !row.recovered && row.seconds == 1);
+    pr_run_row_done(&row);
+    assert_int_equal(pr_stored_open(&r, path, STORED_READ, NULL), 0);
+    assert_int_equal(pr_stored_summary(r, &text, NULL), 0);
+    assert_string_equal(pr_buf_text(&text), "{\"run\":{\"duration\":1e0}}");
+    pr_stored_close(r);
+    pr_buf_done(&text);
+}
+
+/* Another core has a row for each of many samples: they are not read for the one that has none. */
+static void test_a_core_without_rows_costs_nothing(void **state)
+{
+    (void)state;
+    struct pr_stored *r = NULL;
+    struct pr_replayed_devices d;
+    struct proctor_snapshot s = {.elapsed = NS_PER_S, .machine_interval = NS_PER_S};
+    add("INSERT INTO entities(id, kind, name, first) VALUES(1, 'core', 'cpu0', 1),"
+        " (2, 'core', 'cpu1', 1);"
+        "WITH RECURSIVE n(i) AS (VALUES(9) UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+        " INSERT INTO job_samples(sample, elapsed, interval) SELECT i, i * 1000000000, 1000000000"
+        " FROM n;"
+        "INSERT INTO core_samples(sample, entity, system_cpu_time_seconds) SELECT sample, 1, sample"
+        " FROM job_samples");
+    assert_int_equal(pr_stored_open(&r, path, STORED_READ, NULL), 0);
+    pr_replayed_devices_open(&d, r);
+    pr_replayed_devices_step(&d, 1, true, &s);
+    assert_int_equal(d.code, 0);
+    assert_int_equal(s.device_count, 1);
+    assert_true(d.items[0].ahead_count < 1000 && d.items[0].ahead_count > 60);
+    pr_replayed_devices_close(&d);
+    pr_snapshot_done(&s);
+    pr_stored_close(r);
+}
+
 static void test_a_died_run_is_completed_once(void **state)
 {
     (void)state;
     struct pr_stored *r = NULL;
     struct pr_run_row row;
-    add("PRAGMA journal_mode=WAL; INSERT INTO phases(name, start, depth) VALUES('a', 1000000000, "
+    add("PRAGMA journal_mode=WAL; UPDATE run SET host = NULL; INSERT INTO phases(name, start, "
+        "depth) VALUES('a', 1000000000, "
         "0),"
         " ('b', 2000000000, 1)");
     pr_run_row_read(&row, path);
@@ -308,6 +387,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_columns_are_found_by_name, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_a_gap_in_the_numbers, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_what_is_wrong_is_said, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(test_who_records, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(test_the_newest_summary_counts, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(test_a_core_without_rows_costs_nothing, make_file,
+                                        remove_file),
         cmocka_unit_test_setup_teardown(test_a_died_run_is_completed_once, make_file, remove_file),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
