@@ -37,6 +37,10 @@ static int explain(struct proctor_error *err, int code, const char *path, const 
     case -EUCLEAN:
         snprintf(why, sizeof why, "the file is damaged: %.100s", said);
         return refuse(err, EUCLEAN, path, why);
+    case -ENOSPC:
+    case -EROFS:
+        snprintf(why, sizeof why, "it cannot be written: %.100s", said);
+        return refuse(err, -code, path, why);
     case -EBUSY:
         return refuse(err, EBUSY, path, "another process holds the file; try again");
     case -ENOENT:
