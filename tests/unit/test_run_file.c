@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "tree.h"
+#include "core/own_files.h"
 #include "core/run_file.h"
 #include "util/db.h"
 
@@ -122,7 +123,7 @@ static int create(struct pr_run_name name)
 {
     int fd = pr_run_file_create(&name, path, sizeof path, &err);
     if (fd >= 0)
-        close(fd);
+        pr_own_file_close(fd);
     return fd;
 }
 
@@ -173,6 +174,10 @@ static void test_a_named_file(void **state)
     assert_non_null(strstr(err.message, "--force"));
     tree_write(dir, "mine-wal", "old");
     name.force = true;
+    int fd = pr_run_file_create(&name, path, sizeof path, &err);
+    assert_true(fd >= 0);
+    assert_int_equal(create(name), -EBUSY); /* we record into it ourselves */
+    pr_own_file_close(fd);
     assert_true(create(name) >= 0);
     assert_int_equal(access(log, F_OK), -1);
     name.path = dir;
