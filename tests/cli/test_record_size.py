@@ -23,7 +23,6 @@ def daily_size():
     return module
 
 
-@pytest.mark.skipif(SANITIZED, reason="what is written is the same")
 def test_a_day_is_below_100_mb(proctor, daily_size):
     """Fifty processes, five of them active, at 1 Hz; `make daily-size` takes longer and says more."""
     path = daily_size.record(proctor.path, 100 if FULL else 30, proctor.work)
