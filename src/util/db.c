@@ -30,7 +30,6 @@ static struct {
     int (*os_error)(struct sqlite3 *);
     int (*version)(void);
     int (*changes)(struct sqlite3 *);
-    int64_t (*row)(struct sqlite3 *);
     int (*prepare)(struct sqlite3 *, const char *, int, struct sqlite3_stmt **, const char **);
     int (*finalize)(struct sqlite3_stmt *);
     struct sqlite3 *(*db_of)(struct sqlite3_stmt *);
@@ -72,7 +71,6 @@ static void load(void)
         SYMBOL(os_error, "system_errno"),
         SYMBOL(version, "libversion_number"),
         SYMBOL(changes, "changes"),
-        SYMBOL(row, "last_insert_rowid"),
         SYMBOL(prepare, "prepare_v2"),
         SYMBOL(finalize, "finalize"),
         SYMBOL(db_of, "db_handle"),
@@ -192,11 +190,6 @@ int pr_db_run(struct pr_db *db, const char *sql)
 int64_t pr_db_changes(struct pr_db *db)
 {
     return lib.changes(db->handle);
-}
-
-int64_t pr_db_row(struct pr_db *db)
-{
-    return lib.row(db->handle);
 }
 
 int pr_query_new(struct pr_query **ret_query, struct pr_db *db, const char *sql)

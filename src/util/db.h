@@ -31,8 +31,6 @@ int pr_db_run(struct pr_db *db, const char *sql);
 int pr_db_version(char *why, size_t size);
 /* Rows changed by the last statement. */
 int64_t pr_db_changes(struct pr_db *db);
-/* The rowid of the last row that was added. */
-int64_t pr_db_row(struct pr_db *db);
 
 int pr_query_new(struct pr_query **ret_query, struct pr_db *db, const char *sql);
 void pr_query_free(struct pr_query *q);
