@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Charts on one time axis. uPlot draws lines and bands; limits, peaks, labels and gaps are drawn here.
+const AXIS = 46, DASHES = [[], [6, 3], [2, 2], [9, 3, 2, 3]];
+const TIME_STEPS = [1, 2, 5].flatMap(m => [-4, -3, -2, -1].map(e => m * 10 ** e)).sort((a, b) => a - b)
+  .concat([1, 2, 5, 10, 15, 30], [1, 2, 5, 10, 15, 30].map(m => m * 60), [1, 2, 3, 6, 12].map(m => m * 3600),
+    [1, 2, 5, 10, 20, 50, 100].map(m => m * 86400));
+
+const css = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const mix = (a, b, share) => "#" + [1, 3, 5].map(i => Math.round(parseInt(a.slice(i, i + 2), 16) * (1 - share) +
+  parseInt(b.slice(i, i + 2), 16) * share).toString(16).padStart(2, "0")).join("");
+
+// The lines of a chart: what is drawn of which series, and how. `k` turns a value into one of the axis.
+const linesOf = (run, chart, others) => {
+  const seen = {}, lines = [];
+  for (const { series: key, role } of chart.lines || []) {
+    const s = run.series[key];
+    if (!s || !s.mean.some(KNOWN) || (role === "share" && !(s.limit && s.limit.value > 0))) continue;
+    const kind = role + s.family, nth = seen[kind] = (seen[kind] ?? -1) + 1;
+    lines.push({ key, s, role, nth, label: s.label, family: role === "context" ? "context" : s.family,
+      k: role === "down" ? -1 : role === "share" ? 1 / s.limit.value : 1, mean: s.mean, min: s.min, max: s.max });
+    if (role !== "context") for (const o of others || []) {
+      const twin = o.run.series[key];
+      if (twin) lines.push({ key, s, role: "context", nth: 0, label: o.run.name, family: "context",
+        k: role === "down" ? -1 : role === "share" ? 1 / s.limit.value : 1,
+        mean: resample(run.time.at, o.run, twin.max || twin.mean, o.shift) });
+    }
+  }
+  return lines;
+};
+
+// How far up and down a chart reaches in a range: a limit only where it matters.
+const reach = (run, lines, range) => {
+  const found = { up: 0, down: 0, limits: [], peaks: {} };
+  for (const line of lines) {
+    const f = figures(run, line.key, line.role === "context" && line.mean !== line.s.mean ? { ...range, whole: false } : range);
+    if (!KNOWN(f.max)) continue;
+    let top = f.max * Math.abs(line.k);
+    if (line.mean !== line.s.mean) top = Math.max(...line.mean.filter(KNOWN), 0) * Math.abs(line.k);
+    const side = line.k < 0 ? "down" : "up";
+    if (line.role === "context") { found.context = Math.max(found.context || 0, top); continue; }
+    found[side] = Math.max(found[side], top);
+    if (line.role !== "share" && (!found.peaks[side] || top > found.peaks[side].top))
+      found.peaks[side] = { top, at: f.at, v: f.max, line };
+  }
+  const worth = v => found.up > 0.6 * v;
+  for (const line of lines) for (const kind of ["limit", "host"]) {
+    const l = line.s[kind];
+    if (!l || line.role === "context" || line.k < 0) continue;
+    const v = line.role === "share" ? 1 : l.value;
+    if (worth(v) && !found.limits.some(o => o.v === v)) found.limits.push({ v, text: l.text, kind });
+  }
+  found.limits.forEach(l => { found.up = Math.max(found.up, l.v); });
+  // The machine may go beyond the job, but not flatten it.
+  if (found.context) found.up = Math.max(found.up, Math.min(found.context, found.up * 1.6 || found.context));
+  return found;
+};
+
+const drawPhases = (u, run, range) => {
+  const { ctx, bbox } = u;
+  const bands = run.phases.filter(p => p.level === 0 && !(p.count > 1));
+  ctx.fillStyle = css("band");
+  bands.forEach((p, i) => {
+    if (i % 2 || p.end < range.from || p.begin > range.to) return;
+    const a = Math.max(u.valToPos(Math.max(p.begin, range.from), "x", true), bbox.left);
+    const b = Math.min(u.valToPos(Math.min(p.end, range.to), "x", true), bbox.left + bbox.width);
+    ctx.fillRect(a, bbox.top, b - a, bbox.height);
+  });
+};
+
+const drawMarks = (u, state) => {
+  const { ctx, bbox } = u, px = devicePixelRatio || 1, { run, chart, lines, range, reached } = state;
+  const x = t => u.valToPos(t, "x", true), y = v => u.valToPos(v, "y", true);
+  const right = bbox.left + bbox.width, text = (s, a, b, color, align, base) => {
+    ctx.textAlign = align || "left";
+    ctx.textBaseline = base || "middle";
+    ctx.lineWidth = 3 * px;
+    ctx.strokeStyle = css("page");
+    ctx.strokeText(s, a, b);
+    ctx.fillStyle = color;
+    ctx.fillText(s, a, b);
+  };
+  ctx.save();
+  ctx.font = `${11 * px}px ${css("font")}`;
+  if (reached.down > 0) { // where up and down meet
+    ctx.fillStyle = css("context");
+    ctx.fillRect(bbox.left, y(0), bbox.width, px);
+  }
+  ctx.fillStyle = css("muted");
+  for (const t of run.late || []) if (t >= range.from && t <= range.to) ctx.fillRect(x(t), bbox.top + bbox.height - 5 * px, px, 5 * px);
+  for (const e of run.events) if (e.severity === "bad" && e.at >= range.from && e.at <= range.to) {
+    ctx.fillStyle = css("bad");
+    ctx.fillRect(x(e.at), bbox.top, px, bbox.height);
+  }
+  const peak = reached.peaks.up;
+  for (const l of reached.limits) {
+    ctx.strokeStyle = ctx.fillStyle = css(l.kind === "limit" ? "bad" : "context");
+    ctx.lineWidth = 1.5 * px;
+    ctx.setLineDash(l.kind === "limit" ? [6 * px, 4 * px] : [px, 3 * px]);
+    ctx.beginPath();
+    ctx.moveTo(bbox.left, y(l.v));
+    ctx.lineTo(right, y(l.v));
+    ctx.stroke();
+    ctx.setLineDash([]);
+    const far = peak && x(peak.at) < bbox.left + bbox.width / 2; // not where the peak's figure stands
+    text(shorten(clean(l.text), 40), far ? right - 6 * px : bbox.left + 6 * px, y(l.v) + 9 * px,
+      css(l.kind === "limit" ? "bad-text" : "muted"), far ? "right" : "left");
+  }
+  for (const line of lines) { // a sample alone between gaps is a point
+    if (line.role === "context") continue;
+    ctx.fillStyle = state.colors[line.key];
+    line.mean.forEach((v, i) => {
+      if (!KNOWN(v) || KNOWN(line.mean[i - 1]) || KNOWN(line.mean[i + 1])) return;
+      const t = run.time.at[i];
+      if (t < range.from || t > range.to) return;
+      ctx.beginPath();
+      ctx.arc(x(t), y(v * line.k), 2.5 * px, 0, 7);
+      ctx.fill();
+    });
+  }
+  for (const side of ["up", "down"]) { // the maximum: a triangle and its value
+    const p = reached.peaks[side];
+    if (!p || !(p.top > 0) || p.at < range.from || p.at > range.to) continue;
+    const a = x(p.at), s = side === "up" ? -1 : 1, b = y(p.top * -s) + s * 2 * px, color = css(p.line.family + "-text");
+    ctx.fillStyle = color;
+    ctx.beginPath();
+    ctx.moveTo(a, b);
+    ctx.lineTo(a - 4 * px, b + s * 7 * px);
+    ctx.lineTo(a + 4 * px, b + s * 7 * px);
+    ctx.fill();
+    const leftwards = a > right - 80 * px;
+    text(human(p.v, chart.unit), a + (leftwards ? -7 : 7) * px, b + s * 5 * px, color, leftwards ? "right" : "left");
+  }
+  const ends = [];
+  for (const line of lines) { // names stand at the lines' ends
+    const [first, last] = within(run.time.at, range.from, range.to);
+    let i = last - 1;
+    while (i >= first && !KNOWN(line.mean[i])) i--;
+    if (i >= first) ends.push({ line, y: Math.max(bbox.top + 5 * px, y(line.mean[i] * line.k)) });
+  }
+  const room = Math.floor(bbox.height / (12 * px));
+  ends.sort((a, b) => (a.line.role === "context") - (b.line.role === "context") || (a.line.role === "share") - (b.line.role === "share"));
+  ends.length = Math.min(ends.length, room);
+  ends.sort((a, b) => a.y - b.y);
+  for (let i = 1; i < ends.length; i++) ends[i].y = Math.max(ends[i].y, ends[i - 1].y + 12 * px);
+  const over = ends.length ? ends[ends.length - 1].y - (bbox.top + bbox.height - 5 * px) : 0;
+  if (over > 0) for (let i = ends.length - 1, most = bbox.top + bbox.height - 5 * px; i >= 0; i--, most -= 12 * px)
+    ends[i].y = Math.min(ends[i].y, most);
+  for (const e of ends)
+    text(shorten(clean(e.line.label), 15), right + 6 * px, e.y, css(e.line.role === "context" ? "muted" : e.line.family + "-text"));
+  ctx.restore();
+};
+
+const colorsOf = lines => {
+  const page = css("page"), colors = {};
+  for (const l of lines) if (l.role !== "context") colors[l.key] = mix(css(l.family), page, Math.min(l.nth, 3) * 0.15);
+  return colors;
+};
+
+const seriesOf = (line, colors) => {
+  const color = line.role === "context" ? css("context") : colors[line.key];
+  const made = [{ stroke: color, width: line.role === "job" || line.role === "down" ? 1.75 : 1,
+    dash: line.role === "context" ? [] : DASHES[line.nth % 4], points: { show: false } }];
+  if (line.min && line.max && line.role !== "context" && line.role !== "share") // most: a hairline, so that one sample is seen
+    made.push({ stroke: color + "8c", width: 0.75, points: { show: false } }, { stroke: "#0000", width: 0, points: { show: false } });
+  return made;
+};
+
+// Makes one chart in `host`. `view` has run, range, others, and what is to be called: zoom, cursor, reset.
+const makeChart = (host, chart, view, height, last) => {
+  const { run } = view, lines = linesOf(run, chart, view.others), data = [run.time.at], series = [{}], bands = [];
+  const state = { run, chart, lines, range: view.range(), colors: colorsOf(lines) };
+  const scaled = (values, k) => k === 1 ? values : values.map(v => KNOWN(v) ? v * k : null);
+  for (const line of lines) {
+    const made = seriesOf(line, state.colors);
+    series.push(...made);
+    data.push(scaled(line.mean, line.k));
+    if (made.length > 1) {
+      const n = data.length;
+      data.push(scaled(line.max, line.k), scaled(line.min, line.k));
+      bands.push({ series: line.k < 0 ? [n + 1, n] : [n, n + 1], fill: state.colors[line.key] + "38" });
+    }
+  }
+  const extent = () => {
+    const r = state.reached, up = (r.up || (r.down ? 0 : 1)) * (r.peaks.up ? 1.16 : 1.05);
+    return r.down > 0 ? [-r.down * 1.22, Math.max(up, r.down * 0.25)] : [0, up];
+  };
+  const scale = () => scaleOf(chart.unit, Math.max(...extent().map(Math.abs)));
+  const refresh = () => {
+    state.range = view.range();
+    state.reached = reach(run, lines, state.range);
+  };
+  refresh();
+  const grid = { stroke: () => css("line"), width: 1 }, font = `11px ${css("font")}`;
+  const u = new uPlot({
+    width: host.clientWidth, height: height + (last ? 24 : 0), padding: [4, view.margin(), last ? 0 : 4, 0], series, bands,
+    legend: { show: false }, scales: { x: { time: false, range: () => [state.range.from, state.range.to] }, y: { range: extent } },
+    cursor: { y: false, points: { show: false }, sync: { key: "proctor", scales: ["x", null] }, drag: { x: true, y: false, setScale: false },
+      bind: { dblclick: () => () => { view.reset(); return null; } } },
+    axes: [
+      { size: last ? 24 : 0, incrs: TIME_STEPS, space: 90, grid, ticks: { ...grid, show: last, size: 4 }, stroke: () => css("muted"), font,
+        values: (_, splits) => splits.map((t, i) => last ? tick(t, i + 1 < splits.length ? splits[i + 1] - t : 1) : "") },
+      { size: AXIS, space: 28, grid, ticks: { show: false }, stroke: () => css("muted"), font, gap: 6,
+        incrs: () => [-3, -2, -1, 0, 1, 2, 3, 4, 5].flatMap(e => [1, 2, 5].map(m => m * 10 ** e * scale()[0])),
+        values: (_, splits) => splits.map(v => plain(Math.abs(v / scale()[0]).toFixed(3))) },
+    ],
+    hooks: {
+      drawClear: [v => drawPhases(v, run, state.range)],
+      draw: [v => drawMarks(v, state)],
+      setCursor: [v => view.cursor(v.cursor.idx)],
+      setSelect: [v => {
+        const { left, width } = v.select;
+        if (width > 3) view.zoom(v.posToVal(left, "x"), v.posToVal(left + width, "x"));
+        v.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+      }],
+    },
+  }, data, host);
+  return {
+    u, lines, unit: () => scale()[1],
+    redraw() { refresh(); u.setScale("x", { min: state.range.from, max: state.range.to }); u.redraw(false, true); },
+  };
+};

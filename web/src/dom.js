@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements. Text only ever becomes a text node or an attribute, whatever it says.
+const h = (tag, attributes, ...kids) => {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(attributes || {})) {
+    if (v === null || v === undefined || v === false) continue;
+    if (k.startsWith("on")) e.addEventListener(k.slice(2), v);
+    else e.setAttribute(k, v === true ? "" : v);
+  }
+  e.append(...kids.flat().filter(k => k !== null && k !== undefined && k !== false));
+  return e;
+};
+const $ = id => document.getElementById(id);
+const fill = (e, ...kids) => e.replaceChildren(...kids.flat().filter(k => k !== null && k !== undefined));
+
+// The shape of a list of numbers; `part` is a range that is shown on it, as shares of the width.
+const spark = (values, family, part) => {
+  const NS = "http://www.w3.org/2000/svg", svg = document.createElementNS(NS, "svg"), w = 100, t = 28;
+  const add = (tag, attributes) => {
+    const e = document.createElementNS(NS, tag);
+    for (const k in attributes) e.setAttribute(k, attributes[k]);
+    svg.append(e);
+  };
+  svg.setAttribute("viewBox", `0 0 ${w} ${t}`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("aria-hidden", "true");
+  svg.setAttribute("class", "spark f-" + family);
+  const top = Math.max(...values.filter(KNOWN), 0) || 1, x = i => values.length > 1 ? i * w / (values.length - 1) : w / 2;
+  const y = v => t - 1 - Math.max(0, v) / top * (t - 3);
+  if (part && part[1] - part[0] < 0.999) add("rect", { x: part[0] * w, width: Math.max(1, (part[1] - part[0]) * w), y: 0, height: t, class: "part" });
+  let path = "", area = "", open = -1;
+  const close = i => { if (open >= 0) area += `V${t}H${x(open).toFixed(1)}Z`; open = -1; if (i < 0) path += ""; };
+  values.forEach((v, i) => {
+    if (!KNOWN(v)) { close(i); return; }
+    const p = `${x(i).toFixed(1)} ${y(v).toFixed(1)}`;
+    if (open < 0) {
+      open = i;
+      path += `M${p}${KNOWN(values[i + 1]) ? "" : "h1.5"}`;
+      area += `M${x(i).toFixed(1)} ${t}L${p}`;
+    } else { path += "L" + p; area += "L" + p; }
+  });
+  close(-1);
+  add("path", { d: area, class: "area" });
+  add("path", { d: path, class: "stroke", "vector-effect": "non-scaling-stroke" });
+  return svg;
+};
+
+// The largest value in each of n equal parts of the run: peaks survive.
+const shape = (run, key, n) => {
+  const s = run.series[key], most = s && (s.max || s.mean), out = new Array(n).fill(null), end = run.end || 1;
+  if (most) most.forEach((v, i) => {
+    const j = Math.min(n - 1, Math.floor(run.time.at[i] / end * n));
+    if (KNOWN(v) && (out[j] === null || v > out[j])) out[j] = v;
+  });
+  if (run.time.at.length < n) { // few samples: each as it is
+    const few = most ? most.slice() : [];
+    return few;
+  }
+  return out;
+};
+
+// columns: { title, unit | null, cell(row) -> node, text or number, of: what a header says more }
+const table = (caption, columns, rows) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  h("table", {}, h("caption", { class: "unseen" }, caption),
+    h("thead", {}, h("tr", {}, columns.map(c => h("th", { scope: "col", class: c.unit ? "n" : null }, c.title)))),
+    h("tbody", {}, rows.map(row => h("tr", {}, columns.map((c, i) => {
+      const v = c.cell(row), node = c.unit ? human(v, c.unit) : v instanceof Node ? v : v === null || v === undefined ? ABSENT : clean(v);
+      return h(i ? "td" : "th", { class: c.unit ? "n" : null, scope: i ? null : "row" }, node);
+    }))))));
+const wordRows = rows => h("dl", {}, rows.flatMap(([what, words]) => [h("dt", {}, clean(what)), h("dd", {}, clean(words))]));

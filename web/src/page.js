@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first screen, and what keeps it together: one range, one cursor.
+const model = JSON.parse($("model").textContent);
+const TICKS = { mark: "▾", oom: "✕", throttled: "!", signal: "↯", exit: "■", note: "·" };
+const LISTS = ["findings", "tiles", "charts", "phases", "events", "measured", "facts", "late"];
+const now = { run: null, range: null, charts: [], at: null, overlay: false };
+
+const prepare = run => {
+  for (const k of LISTS) run[k] = run[k] || [];
+  run.time = run.time || { at: [], span: [] };
+  run.series = run.series || {};
+  run.run = run.run || {};
+  run.end = Math.max(run.run.duration || 0, run.time.at.length ? run.time.at[run.time.at.length - 1] : 0) || 1;
+  return run;
+};
+const narrow = () => innerWidth < 760;
+const whole = () => ({ from: 0, to: now.run.end, whole: true });
+const phaseAt = t => now.run.phases.filter(p => !(p.count > 1) && p.begin <= t && t <= p.end).map(p => clean(p.name)).join(" › ");
+
+const view = {
+  get run() { return now.run; },
+  get others() {
+    if (!now.overlay || !model.comparison) return [];
+    const c = model.comparison, base = model.runs[c.baseline], shift = i => c.shift ? c.shift[i] || 0 : 0;
+    return (base === now.run ? model.runs.filter(r => r !== now.run) : [base])
+      .map(r => ({ run: r, shift: shift(model.runs.indexOf(r)) - shift(model.runs.indexOf(now.run)) }));
+  },
+  range: () => now.range,
+  margin: () => narrow() ? 62 : 92,
+  zoom(from, to, phase) {
+    [from, to] = [Math.max(0, Math.min(from, to)), Math.min(now.run.end, Math.max(from, to))];
+    if (!(to - from > now.run.end * 1e-7)) return;
+    now.range = from <= 0 && to >= now.run.end && !phase ? whole() : { from, to, phase };
+    refresh();
+  },
+  phase(p) { view.zoom(p.begin, p.end, p); scrollTo({ top: 0 }); },
+  reset() { if (now.range.whole) return; now.range = whole(); refresh(); },
+  point(t) { // bring a moment into view and set the cursor there
+    if (t < now.range.from || t > now.range.to) view.reset();
+    scrollTo({ top: 0 });
+    setCursor(t);
+  },
+  cursor(i) { now.at = KNOWN(i) ? i : null; readout(); },
+};
+
+const setCursor = t => now.charts.forEach(c => c.u.setCursor({ left: c.u.valToPos(t, "x"), top: 1 }, true));
+const step = n => {
+  const at = now.run.time.at, [first, last] = within(at, now.range.from, now.range.to);
+  if (last <= first) return;
+  const i = now.at === null ? (n > 0 ? first : last - 1) : Math.max(first, Math.min(last - 1, now.at + n));
+  setCursor(at[i]);
+  view.cursor(i);
+};
+
+const header = () => {
+  const { run, verdict } = now.run, v = verdict || { text: "", severity: "note" };
+  document.title = clean(model.title || run.command || "proctor");
+  fill($("verdict"), h("h1", { title: clean(shorten(run.command || "", 2000)) }, clean(shorten(run.command || "a run", 300))),
+    h("strong", { class: "s-" + v.severity }, h("span", { class: "mark", "aria-hidden": "true" }, MARK[v.severity] || "●"), clean(v.text)),
+    KNOWN(run.duration) ? h("span", {}, duration(run.duration)) : null, run.host ? h("span", {}, clean(run.host)) : null,
+    KNOWN(run.began) ? h("span", {}, wall(run.began, true)) : null);
+  fill($("findings"), now.run.findings.slice(0, 3).map(f => finding(f, view)));
+};
+
+const tiles = () => fill($("tiles"), now.run.tiles.slice(0, 6).map(t => {
+  const got = (t.values || []).map(v => ({ ...v, ...valueOf(now.run, v, now.range) })), first = got[0];
+  const title = h("h2", { class: "f-" + t.family }, clean(t.title));
+  if (t.absent || !first || got.every(g => !KNOWN(g.v)))
+    return h("div", { class: "tile absent", id: "tile-" + t.id }, title, h("p", { class: "big" }, ABSENT),
+      h("p", { class: "small" }, clean(t.absent || "not known here")));
+  const size = Math.max(...got.map(g => g.v || 0), t.limit ? t.limit.value : 0), [by, name] = scaleOf(first.unit, size);
+  const share = t.limit && KNOWN(first.v) ? first.v / t.limit.value : null;
+  const big = first.unit === "seconds" ? [human(first.v, first.unit)]
+    : got.length > 1 ? got.flatMap((g, i) => [i ? ", " : "", human(g.v, g.unit), h("small", {}, " " + clean(g.label))])
+      : [number(first.v, first.unit, size), t.limit ? " / " + plain(significant(t.limit.value / by)) : "", h("small", {}, " " + name)];
+  const words = (got.length > 1 ? [] : [clean(first.label) + (first.of ? ", " + clean(first.of) : "")])
+    .concat(share !== null ? [`${number(share, "ratio")} %`] : [],
+      (t.also || []).map(v => [v, valueOf(now.run, v, now.range).v]).filter(a => KNOWN(a[1])).map(([v, x]) => `${clean(v.label)} ${human(x, v.unit)}`));
+  const bar = share === null ? null : h("div", { class: "bar" + (share >= 0.9 ? " near" : ""), title: clean(t.limit.text || "") }, h("i", { class: "f-" + t.family }));
+  if (bar) bar.firstChild.style.width = Math.min(100, share * 100) + "%";
+  return h("div", { class: "tile", id: "tile-" + t.id }, title, h("p", { class: "big" }, big), h("p", { class: "small" }, words.join("; ")), bar,
+    (t.spark || []).slice(0, 1).map(k => spark(shape(now.run, k, 80), t.family, [now.range.from / now.run.end, now.range.to / now.run.end])));
+}));
+
+const strip = () => {
+  const { from, to, phase } = now.range, wide = to - from, run = now.run, host = $("strip");
+  const place = (e, a, b) => {
+    e.style.left = Math.max(0, (a - from) / wide) * 100 + "%";
+    if (b !== undefined) e.style.width = (Math.min(1, (b - from) / wide) - Math.max(0, (a - from) / wide)) * 100 + "%";
+    return e;
+  };
+  const shown = run.phases.filter(p => !(p.count > 1) && p.level < 2 && p.end >= from && p.begin <= to && (p.end - p.begin) / wide > 5e-4);
+  const rows = shown.length ? (shown.some(p => p.level) ? 2 : 1) : 0;
+  const nth = run.phases.filter(p => p.level === 0 && !(p.count > 1));
+  const events = run.events.filter(e => e.at >= from && e.at <= to);
+  host.className = `rows-${rows}${events.length ? " ticks" : ""}`;
+  fill(host, shown.map(p => place(h("button", { class: `phase l${p.level}${p.level === 0 && nth.indexOf(p) % 2 ? "" : " even"}`,
+    "aria-pressed": String(p === phase), title: `${clean(shorten(p.name, 200))}, ${duration(p.time ?? p.end - p.begin)}`,
+    onclick: () => p === phase ? view.reset() : view.phase(p) }, clean(shorten(p.name, 100))), p.begin, p.end)),
+  events.slice(0, 200).map(e => place(h("button", { class: "event s-" + e.severity + ((e.at - from) / wide > 0.85 ? " left" : ""),
+    title: `${clean(shorten(e.text, 400))}, at ${duration(e.at)}`, "aria-label": `${e.kind}: ${clean(shorten(e.text, 400))}`, onclick: () => view.point(e.at) },
+  h("b", { "aria-hidden": "true" }, TICKS[e.kind] || "▾"), e.severity === "bad" || e.severity === "warn" || events.length < 8
+    ? h("span", {}, clean(shorten(e.text, 40))) : null), e.at)));
+  fill($("range"), now.range.whole ? ["whole run"] : [h("b", {}, phase ? clean(shorten(phase.name, 60)) : "part of the run"),
+    ` ${duration(from)} to ${duration(to)}, ${duration(wide)} `, h("button", { onclick: view.reset }, "Show whole run")]);
+};
+
+const readout = () => {
+  const i = now.at, t = now.run.time.at[i], known = i !== null && KNOWN(t);
+  fill($("at"), known ? [h("b", {}, duration(t)), KNOWN(now.run.run.began) ? ` · ${wall(now.run.run.began + t)}` : "", phaseAt(t) ? " · " + phaseAt(t) : ""] : []);
+  for (const c of now.charts) fill(c.values, known ? c.lines.slice(0, 8).map(l => h("li", { class: "f-" + l.family },
+    `${clean(shorten(l.label, 14))} `, h("b", {}, human(l.mean[i], l.role === "context" ? c.chart.unit : l.s.unit)))) : []);
+};
+
+const charts = () => {
+  now.charts.forEach(c => c.u.destroy());
+  now.charts = [];
+  const drawable = c => !c.absent && linesOf(now.run, c).length > 0;
+  const put = (host, list, height) => {
+    const last = list.filter(drawable).pop();
+    fill(host, list.map(chart => {
+      const plot = h("div", { class: "plot" }), values = h("ul", { class: "values", "aria-hidden": "true" }), unit = h("span", { class: "unit" });
+      const family = drawable(chart) ? linesOf(now.run, chart)[0].family : "other";
+      const row = h("figure", { id: "chart-" + chart.id, class: "chart" + (drawable(chart) ? "" : " none"), tabindex: "0", role: "img",
+        "aria-label": clean(`${chart.title}. ${drawable(chart) ? chart.text || "" : chart.absent || "no data"}`) },
+      h("figcaption", { title: clean(chart.note || "") }, h("b", { class: "f-" + family }, clean(chart.title)), " ", unit, values), plot);
+      if (!drawable(chart)) plot.append(h("p", {}, clean(chart.absent || "no data")));
+      return Object.assign(row, { made: () => {
+        if (!drawable(chart)) return;
+        const c = makeChart(plot, chart, view, height, chart === last);
+        now.charts.push(Object.assign(c, { chart, values, unitHost: unit }));
+        unit.textContent = c.unit();
+      } });
+    }));
+    for (const row of host.children) row.made();
+  };
+  const first = now.run.charts.filter(c => (c.place || "first") === "first").slice(0, 4), n = Math.max(1, first.filter(drawable).length);
+  const free = innerHeight - ($("charts").getBoundingClientRect().top + scrollY) - 30 - (first.length - n) * 30;
+  put($("charts"), first, Math.round(Math.max(118, Math.min(240, free / n))));
+  put($("more"), now.run.charts.filter(c => c.place === "below"), 180);
+};
+
+const refresh = () => {
+  tiles();
+  strip();
+  now.charts.forEach(c => { c.redraw(); c.unitHost.textContent = c.unit(); });
+};
+const show = run => {
+  Object.assign(now, { run, at: null });
+  now.range = whole();
+  header();
+  tiles();
+  strip();
+  charts();
+  fill($("below"), below(model, run, view));
+};
+const setTheme = (theme, keep) => {
+  document.documentElement.dataset.theme = theme;
+  if (keep) try { localStorage.setItem("proctor-theme", theme); } catch { /* then it lasts as long as the page */ }
+  charts();
+};
+const toggleTheme = () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark", true);
+const help = () => $("keys").open ? $("keys").close() : $("keys").showModal();
+
+const KEYS = {
+  ArrowLeft: e => step(e.shiftKey ? -10 : -1), ArrowRight: e => step(e.shiftKey ? 10 : 1),
+  Home: () => step(-1e9), End: () => step(1e9), Escape: () => view.reset(), 0: () => view.reset(), "?": help, t: toggleTheme,
+  "+": () => scaleBy(0.5), "-": () => scaleBy(2),
+};
+const scaleBy = k => {
+  const { from, to } = now.range, at = now.run.time.at[now.at], mid = KNOWN(at) ? at : (from + to) / 2;
+  view.zoom(Math.max(0, mid - (mid - from) * k), Math.min(now.run.end, mid + (to - mid) * k));
+};
+
+const begin = () => {
+  model.runs.forEach(prepare);
+  $("theme").addEventListener("click", toggleTheme);
+  $("help").addEventListener("click", help);
+  if (model.runs.length > 1) {
+    const pick = h("select", { "aria-label": "run", onchange: e => show(model.runs[e.target.value]) },
+      model.runs.map((r, i) => h("option", { value: i }, clean(shorten(r.name || r.id || "run " + (i + 1), 60)))));
+    fill($("runs"), pick, model.comparison ? h("label", {}, h("input", { type: "checkbox", id: "overlay",
+      onchange: e => { now.overlay = e.target.checked; charts(); } }), " compare") : null);
+  }
+  show(model.runs[0]);
+  document.addEventListener("keydown", e => {
+    if (e.ctrlKey || e.metaKey || e.altKey || /^(SELECT|INPUT)$/.test(e.target.tagName) || ($("keys").open && e.key !== "?")) return;
+    if (e.target.closest(".scroll") && /^(Arrow|Home|End)/.test(e.key)) return; // it scrolls
+    const act = KEYS[e.key];
+    if (act) { e.preventDefault(); act(e); }
+  });
+  let width = innerWidth, height = innerHeight, wait = 0, before = null;
+  addEventListener("resize", () => {
+    clearTimeout(wait);
+    wait = setTimeout(() => { if (innerWidth !== width || (innerHeight !== height && !narrow())) { [width, height] = [innerWidth, innerHeight]; charts(); } }, 100);
+  });
+  addEventListener("beforeprint", () => { before = document.documentElement.dataset.theme; setTheme("light"); });
+  addEventListener("afterprint", () => setTheme(before));
+};
+begin();
