@@ -4,32 +4,20 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { minify_sync } from "terser";
 
 const here = new URL(".", import.meta.url);
 const read = name => readFileSync(new URL(name, here), "utf8");
 const SOURCES = ["format", "stats", "dom", "charts", "below", "page"];
 
-// Leaves out comments and space where no word needs it. Names stay: what is in the page can be read.
-const PIECES = /\/\/[^\n]*|\/\*[^]*?\*\/|"(?:\\.|[^"\\])*"|`(?:\\.|\$\{(?:[^{}`]|`[^`]*`|\{[^{}]*\})*\}|[^`\\])*`|(?<=[(,=:[!&|?{};]\s*)\/(?:\\.|\[(?:\\.|[^\]\\])*\]|[^/\\\n[])+\/[a-z]*|\s+|[^]/g;
-const squeeze = text => {
-  let out = "", gap = "";
-  for (const [piece] of text.matchAll(PIECES)) {
-    if (/^(\s|\/\/|\/\*)/.test(piece)) { gap = gap === "\n" || piece.includes("\n") ? "\n" : " "; continue; }
-    const before = out.slice(-1), word = /[\w$]/;
-    if (gap === "\n" ? !/[{;,([=&|?:+]/.test(before) && !/^[)\],;.?:&|]/.test(piece)
-      : gap && ((word.test(before) && word.test(piece[0])) || (before === piece && /[+-]/.test(piece)))) out += gap;
-    out += piece;
-    gap = "";
-  }
-  return out.trim();
-};
+const small = text => minify_sync(text, { toplevel: true }).code;
 const styles = text => text.replace(/\/\*[^]*?\*\//g, "").replace(/\s+/g, " ").replace(/ ?([{};:,]) ?/g, "$1").trim();
 const hash = text => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-const own = squeeze(SOURCES.map(name => read(`src/${name}.js`)).join("\n"));
+const own = small(`(() => {"use strict";${SOURCES.map(name => read(`src/${name}.js`)).join("\n")}})()`);
 const look = styles(read("src/page.css"));
-const theme = squeeze(read("src/theme.js"));
-const script = `${read("node_modules/uplot/dist/uPlot.iife.min.js").trim()}\n(()=>{"use strict";\n${own}\n})();`;
+const theme = small(read("src/theme.js"));
+const script = `${read("node_modules/uplot/dist/uPlot.iife.min.js").trim()}\n${own}`;
 const style = read("node_modules/uplot/dist/uPlot.min.css").trim() + look;
 const csp = `default-src 'none'; script-src ${hash(theme)} ${hash(script)}; style-src ${hash(style)}; base-uri 'none'; form-action 'none'`;
 

@@ -4,20 +4,20 @@ const MARK = { good: "✓", note: "●", warn: "▲", bad: "✕" };
 
 const section = (id, title, ...kids) => h("section", { id, "aria-labelledby": id + "-h" }, h("h2", { id: id + "-h" }, title), ...kids);
 const finding = (f, view, long) => {
-  const inner = [h("span", { class: "mark", "aria-hidden": "true" }, MARK[f.severity] || "●"), h("span", {}, clean(f.text)),
-    long && f.more ? h("p", {}, clean(f.more)) : null];
+  const inner = [h("span", { class: "mark", "aria-hidden": "true" }, MARK[f.severity] || "●"), h("span", {}, say(f.text)),
+    long && f.more ? h("p", {}, say(f.more)) : null];
   const where = f.range || (KNOWN(f.at) ? f.at : null);
   return h("li", { class: "s-" + f.severity }, where === null ? h("div", {}, inner)
-    : h("button", { title: clean(f.text), onclick: () => f.range ? view.zoom(...f.range) : view.point(f.at) }, inner));
+    : h("button", { title: say(f.text), onclick: () => f.range ? view.zoom(...f.range) : view.point(f.at) }, inner));
 };
 
 const phaseTable = (run, view) => {
   const columns = [
-    { title: "phase", cell: p => h("button", { class: "link", style: null, "data-level": Math.min(p.level, 4), onclick: () => view.phase(p) },
-      clean(p.name) + (p.count > 1 ? ` × ${p.count}` : "")) },
+    { title: "phase", cell: p => indent(h("button", { class: "link", onclick: () => view.phase(p) },
+      say(p.name, 200) + (p.count > 1 ? ` × ${p.count}` : "")), p.level) },
     { title: "begin", unit: "seconds", cell: p => p.count > 1 ? null : p.begin },
     { title: "time", unit: "seconds", cell: p => p.time ?? p.end - p.begin },
-    ...(run.columns || []).map(c => ({ title: clean(c.title), unit: c.unit,
+    ...(run.columns || []).map(c => ({ title: say(c.title), unit: c.unit,
       cell: p => valueOf(run, c, { from: p.begin, to: p.end, phase: p }).v })),
   ];
   return table("by phase", columns, run.phases);
@@ -48,7 +48,7 @@ const processTable = run => {
       h("button", { "aria-pressed": String(k === kind), onclick: () => show(k) }, words)),
     h("span", {}, ` ${rows.length} of ${total} processes`)),
     table("processes " + by[kind], [
-      { title: "process", cell: ({ p, depth }) => h("span", { class: "name", "data-level": Math.min(depth, 8) }, clean(p.name)) },
+      { title: "process", cell: ({ p, depth }) => indent(h("span", { class: "name" }, say(p.name, 200)), depth) },
       { title: "pid", cell: ({ p }) => p.pid },
       { title: "CPU time", unit: "seconds", cell: ({ p }) => p.cpu },
       { title: "peak memory", unit: "bytes", cell: ({ p }) => p.peak },
@@ -57,17 +57,17 @@ const processTable = run => {
       { title: "lived", unit: "seconds", cell: ({ p }) => (KNOWN(p.end) ? p.end : run.end) - p.begin },
       { title: "ended", cell: ({ p }) => p.exit ?? (KNOWN(p.end) ? null : "alive") },
       { title: "CPU over the run", cell: ({ p }) => p.spark ? spark(p.spark, "cpu") : null },
-      { title: "command", cell: ({ p }) => h("div", { class: "long" }, clean(shorten(p.command || "", 4000))) },
-    ], rows), note ? h("p", { class: "note" }, clean(note)) : null);
+      { title: "command", cell: ({ p }) => h("div", { class: "long" }, say(p.command)) },
+    ], rows), note ? h("p", { class: "note" }, say(note)) : null);
   };
   show("cpu");
   return host;
 };
 
 const plainTable = (caption, t) => [table(caption, [
-  ...t.columns.map(c => ({ title: clean(c.title), unit: c.unit, cell: row => row[c.key] })),
+  ...t.columns.map(c => ({ title: say(c.title), unit: c.unit, cell: row => row[c.key] })),
   ...(t.rows.some(r => r.spark) ? [{ title: "over the run", cell: r => r.spark ? spark(r.spark, r.family || "cpu") : null }] : []),
-], t.rows), t.note ? h("p", { class: "note" }, clean(t.note)) : null];
+], t.rows), t.note ? h("p", { class: "note" }, say(t.note)) : null];
 
 const save = (name, type, text) => {
   const a = h("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
@@ -89,18 +89,18 @@ const csv = run => {
 const below = (model, run, view) => [
   model.comparison && model.comparison.rows.length ? section("comparison", "Comparison", ...plainTable("comparison", model.comparison)) : null,
   section("findings-all", "Findings", run.findings.length ? h("ul", { class: "findings all" }, run.findings.map(f => finding(f, view, true)))
-    : h("p", {}, "Nothing to remark.")),
+    : h("p", {}, "None.")),
   run.phases.length ? section("phases-all", "By phase", phaseTable(run, view)) : null,
   run.processes && run.processes.list.length ? section("processes", "Processes", processTable(run)) : null,
   run.matches && run.matches.rows.length ? section("matches", "By name", ...plainTable("by name", run.matches)) : null,
   run.devices && run.devices.rows.length ? section("devices", "GPUs", ...plainTable("GPUs", run.devices)) : null,
   run.events.length ? section("events-all", "Events", table("events", [
     { title: "at", cell: e => h("button", { class: "link", onclick: () => view.point(e.at) }, duration(e.at)) },
-    { title: "kind", cell: e => e.kind }, { title: "what happened", cell: e => h("span", { class: "s-" + e.severity }, clean(e.text)) },
+    { title: "kind", cell: e => e.kind }, { title: "what happened", cell: e => h("span", { class: "s-" + e.severity }, say(e.text)) },
   ], run.events)) : null,
   section("measured", "How it was measured", run.measured.length ? h("div", { class: "columns" }, run.measured.map(m =>
-    h("div", {}, h("h3", {}, clean(m.title)), wordRows(m.rows)))) : h("p", {}, "The record does not say.")),
-  section("facts", "The run", wordRows(run.facts)),
+    h("div", {}, h("h3", {}, say(m.title)), wordRows(m.rows)))) : h("p", {}, "The record does not say.")),
+  run.facts.length ? section("facts", "The run", wordRows(run.facts)) : null,
   section("data", "Data", h("p", { class: "pick" },
     h("button", { id: "save-json", onclick: () => save("report.json", "application/json", $("model").textContent) }, "Save JSON"),
     h("button", { id: "save-csv", onclick: () => save("report.csv", "text/csv", csv(run)) }, "Save CSV"),

@@ -20,9 +20,10 @@ const linesOf = (run, chart, others) => {
       k: role === "down" ? -1 : role === "share" ? 1 / s.limit.value : 1, mean: s.mean, min: s.min, max: s.max });
     if (role !== "context") for (const o of others || []) {
       const twin = o.run.series[key];
-      if (twin) lines.push({ key, s, role: "context", nth: 0, label: o.run.name, family: "context",
+      if (!twin || (o.keys && !o.keys.includes(key))) continue;
+      lines.push({ key, s, role: "context", of: o.run, nth: 0, label: lines.some(l => l.of === o.run) ? "" : o.run.name, family: "context",
         k: role === "down" ? -1 : role === "share" ? 1 / s.limit.value : 1,
-        mean: resample(run.time.at, o.run, twin.max || twin.mean, o.shift) });
+        mean: resample(run.time.at, o.run, twin.mean, o.shift) });
     }
   }
   return lines;
@@ -32,12 +33,13 @@ const linesOf = (run, chart, others) => {
 const reach = (run, lines, range) => {
   const found = { up: 0, down: 0, limits: [], peaks: {} };
   for (const line of lines) {
-    const f = figures(run, line.key, line.role === "context" && line.mean !== line.s.mean ? { ...range, whole: false } : range);
+    const f = line.of ? { max: Math.max(...line.mean.filter(KNOWN), 0) } : figures(run, line.key, range);
     if (!KNOWN(f.max)) continue;
-    let top = f.max * Math.abs(line.k);
-    if (line.mean !== line.s.mean) top = Math.max(...line.mean.filter(KNOWN), 0) * Math.abs(line.k);
-    const side = line.k < 0 ? "down" : "up";
-    if (line.role === "context") { found.context = Math.max(found.context || 0, top); continue; }
+    const top = f.max * Math.abs(line.k), side = line.k < 0 ? "down" : "up";
+    if (line.role === "context") {
+      if (side === "up") found.context = Math.max(found.context || 0, top); else found.down = Math.max(found.down, top);
+      continue;
+    }
     found[side] = Math.max(found[side], top);
     if (line.role !== "share" && (!found.peaks[side] || top > found.peaks[side].top))
       found.peaks[side] = { top, at: f.at, v: f.max, line };
@@ -102,7 +104,7 @@ const drawMarks = (u, state) => {
     ctx.stroke();
     ctx.setLineDash([]);
     const far = peak && x(peak.at) < bbox.left + bbox.width / 2; // not where the peak's figure stands
-    text(shorten(clean(l.text), 40), far ? right - 6 * px : bbox.left + 6 * px, y(l.v) + 9 * px,
+    text(say(l.text, 40), far ? right - 6 * px : bbox.left + 6 * px, y(l.v) - 8 * px,
       css(l.kind === "limit" ? "bad-text" : "muted"), far ? "right" : "left");
   }
   for (const line of lines) { // a sample alone between gaps is a point
@@ -135,7 +137,7 @@ const drawMarks = (u, state) => {
     const [first, last] = within(run.time.at, range.from, range.to);
     let i = last - 1;
     while (i >= first && !KNOWN(line.mean[i])) i--;
-    if (i >= first) ends.push({ line, y: Math.max(bbox.top + 5 * px, y(line.mean[i] * line.k)) });
+    if (i >= first && line.label) ends.push({ line, y: Math.max(bbox.top + 5 * px, y(line.mean[i] * line.k)) });
   }
   const room = Math.floor(bbox.height / (12 * px));
   ends.sort((a, b) => (a.line.role === "context") - (b.line.role === "context") || (a.line.role === "share") - (b.line.role === "share"));
@@ -146,7 +148,7 @@ const drawMarks = (u, state) => {
   if (over > 0) for (let i = ends.length - 1, most = bbox.top + bbox.height - 5 * px; i >= 0; i--, most -= 12 * px)
     ends[i].y = Math.min(ends[i].y, most);
   for (const e of ends)
-    text(shorten(clean(e.line.label), 15), right + 6 * px, e.y, css(e.line.role === "context" ? "muted" : e.line.family + "-text"));
+    text(say(e.line.label, innerWidth < 760 ? 9 : 13), right + 6 * px, e.y, css(e.line.role === "context" ? "muted" : e.line.family + "-text"));
   ctx.restore();
 };
 
@@ -198,7 +200,7 @@ const makeChart = (host, chart, view, height, last) => {
       bind: { dblclick: () => () => { view.reset(); return null; } } },
     axes: [
       { size: last ? 24 : 0, incrs: TIME_STEPS, space: 90, grid, ticks: { ...grid, show: last, size: 4 }, stroke: () => css("muted"), font,
-        values: (_, splits) => splits.map((t, i) => last ? tick(t, i + 1 < splits.length ? splits[i + 1] - t : 1) : "") },
+        values: (_, splits) => splits.map(t => last ? tick(t, splits[1] - splits[0]) : "") },
       { size: AXIS, space: 28, grid, ticks: { show: false }, stroke: () => css("muted"), font, gap: 6,
         incrs: () => [-3, -2, -1, 0, 1, 2, 3, 4, 5].flatMap(e => [1, 2, 5].map(m => m * 10 ** e * scale()[0])),
         values: (_, splits) => splits.map(v => plain(Math.abs(v / scale()[0]).toFixed(3))) },

@@ -10,6 +10,7 @@ const h = (tag, attributes, ...kids) => {
   e.append(...kids.flat().filter(k => k !== null && k !== undefined && k !== false));
   return e;
 };
+const indent = (e, depth) => { e.style.paddingLeft = Math.min(depth, 12) * 14 + "px"; return e; };
 const $ = id => document.getElementById(id);
 const fill = (e, ...kids) => e.replaceChildren(...kids.flat().filter(k => k !== null && k !== undefined));
 
@@ -28,18 +29,13 @@ const spark = (values, family, part) => {
   const top = Math.max(...values.filter(KNOWN), 0) || 1, x = i => values.length > 1 ? i * w / (values.length - 1) : w / 2;
   const y = v => t - 1 - Math.max(0, v) / top * (t - 3);
   if (part && part[1] - part[0] < 0.999) add("rect", { x: part[0] * w, width: Math.max(1, (part[1] - part[0]) * w), y: 0, height: t, class: "part" });
-  let path = "", area = "", open = -1;
-  const close = i => { if (open >= 0) area += `V${t}H${x(open).toFixed(1)}Z`; open = -1; if (i < 0) path += ""; };
+  let path = "", area = "";
   values.forEach((v, i) => {
-    if (!KNOWN(v)) { close(i); return; }
-    const p = `${x(i).toFixed(1)} ${y(v).toFixed(1)}`;
-    if (open < 0) {
-      open = i;
-      path += `M${p}${KNOWN(values[i + 1]) ? "" : "h1.5"}`;
-      area += `M${x(i).toFixed(1)} ${t}L${p}`;
-    } else { path += "L" + p; area += "L" + p; }
+    if (!KNOWN(v)) return;
+    const p = `${x(i).toFixed(1)} ${y(v).toFixed(1)}`, first = !KNOWN(values[i - 1]), last = !KNOWN(values[i + 1]);
+    path += (first ? "M" : "L") + p + (first && last ? "h1.5" : "");
+    area += (first ? `M${x(i).toFixed(1)} ${t}L` : "L") + p + (last ? `V${t}Z` : "");
   });
-  close(-1);
   add("path", { d: area, class: "area" });
   add("path", { d: path, class: "stroke", "vector-effect": "non-scaling-stroke" });
   return svg;
@@ -47,15 +43,13 @@ const spark = (values, family, part) => {
 
 // The largest value in each of n equal parts of the run: peaks survive.
 const shape = (run, key, n) => {
-  const s = run.series[key], most = s && (s.max || s.mean), out = new Array(n).fill(null), end = run.end || 1;
-  if (most) most.forEach((v, i) => {
-    const j = Math.min(n - 1, Math.floor(run.time.at[i] / end * n));
+  const s = run.series[key], most = s ? s.max || s.mean : [];
+  if (most.length < n) return most;
+  const out = new Array(n).fill(null);
+  most.forEach((v, i) => {
+    const j = Math.min(n - 1, Math.floor(run.time.at[i] / run.end * n));
     if (KNOWN(v) && (out[j] === null || v > out[j])) out[j] = v;
   });
-  if (run.time.at.length < n) { // few samples: each as it is
-    const few = most ? most.slice() : [];
-    return few;
-  }
   return out;
 };
 
@@ -64,7 +58,7 @@ const table = (caption, columns, rows) => h("div", { class: "scroll", tabindex: 
   h("table", {}, h("caption", { class: "unseen" }, caption),
     h("thead", {}, h("tr", {}, columns.map(c => h("th", { scope: "col", class: c.unit ? "n" : null }, c.title)))),
     h("tbody", {}, rows.map(row => h("tr", {}, columns.map((c, i) => {
-      const v = c.cell(row), node = c.unit ? human(v, c.unit) : v instanceof Node ? v : v === null || v === undefined ? ABSENT : clean(v);
+      const v = c.cell(row), node = c.unit ? human(v, c.unit) : v instanceof Node ? v : v === null || v === undefined ? ABSENT : say(v);
       return h(i ? "td" : "th", { class: c.unit ? "n" : null, scope: i ? null : "row" }, node);
     }))))));
-const wordRows = rows => h("dl", {}, rows.flatMap(([what, words]) => [h("dt", {}, clean(what)), h("dd", {}, clean(words))]));
+const wordRows = rows => h("dl", {}, rows.flatMap(([what, words]) => [h("dt", {}, say(what, 200)), h("dd", {}, say(words))]));

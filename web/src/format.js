@@ -49,7 +49,7 @@ const human = (v, unit) => {
 // A tick of the time axis: parts that are 0 are left out.
 const tick = (t, step) => {
   if (t === 0) return "0";
-  if (step < 1) return plain(t.toFixed(4)) + " s";
+  if (step < 1) return step < 0.1 ? plain((t * 1e3).toFixed(1)) + " ms" : plain(t.toFixed(1)) + " s";
   const s = Math.round(t), parts = [[Math.floor(s / 86400), "d"], [Math.floor(s / 3600) % 24, "h"],
     [Math.floor(s / 60) % 60, "m"], [s % 60, "s"]];
   return parts.filter(p => p[0]).map(p => p.join(" ")).join(" ");
@@ -62,4 +62,7 @@ const wall = (seconds, long) => {
 // Names come from jobs: what would be invisible or turn text around is shown.
 const clean = text => String(text).replace(/[\0-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g,
   c => c < " " ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : "\ufffd");
-const shorten = (text, most) => text.length > most ? text.slice(0, most) + "…" : text;
+const say = (text, most = 4000) => {
+  const s = String(text ?? "");
+  return clean(s.length > most ? s.slice(0, most) + "…" : s);
+};

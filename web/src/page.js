@@ -15,7 +15,7 @@ const prepare = run => {
 };
 const narrow = () => innerWidth < 760;
 const whole = () => ({ from: 0, to: now.run.end, whole: true });
-const phaseAt = t => now.run.phases.filter(p => !(p.count > 1) && p.begin <= t && t <= p.end).map(p => clean(p.name)).join(" › ");
+const phaseAt = t => now.run.phases.filter(p => !(p.count > 1) && p.begin <= t && t <= p.end).map(p => say(p.name, 40)).join(" › ");
 
 const view = {
   get run() { return now.run; },
@@ -23,7 +23,7 @@ const view = {
     if (!now.overlay || !model.comparison) return [];
     const c = model.comparison, base = model.runs[c.baseline], shift = i => c.shift ? c.shift[i] || 0 : 0;
     return (base === now.run ? model.runs.filter(r => r !== now.run) : [base])
-      .map(r => ({ run: r, shift: shift(model.runs.indexOf(r)) - shift(model.runs.indexOf(now.run)) }));
+      .map(r => ({ run: r, shift: shift(model.runs.indexOf(r)) - shift(model.runs.indexOf(now.run)), keys: c.overlay }));
   },
   range: () => now.range,
   margin: () => narrow() ? 62 : 92,
@@ -54,31 +54,35 @@ const step = n => {
 
 const header = () => {
   const { run, verdict } = now.run, v = verdict || { text: "", severity: "note" };
-  document.title = clean(model.title || run.command || "proctor");
-  fill($("verdict"), h("h1", { title: clean(shorten(run.command || "", 2000)) }, clean(shorten(run.command || "a run", 300))),
-    h("strong", { class: "s-" + v.severity }, h("span", { class: "mark", "aria-hidden": "true" }, MARK[v.severity] || "●"), clean(v.text)),
-    KNOWN(run.duration) ? h("span", {}, duration(run.duration)) : null, run.host ? h("span", {}, clean(run.host)) : null,
+  document.title = say(model.title || run.command || "proctor");
+  fill($("verdict"), h("h1", { title: say(run.command, 2000) }, say(run.command || "a run", 300)),
+    h("strong", { class: "s-" + v.severity }, h("span", { class: "mark", "aria-hidden": "true" }, MARK[v.severity] || "●"), say(v.text)),
+    KNOWN(run.duration) ? h("span", {}, duration(run.duration)) : null, run.host ? h("span", {}, say(run.host)) : null,
     KNOWN(run.began) ? h("span", {}, wall(run.began, true)) : null);
-  fill($("findings"), now.run.findings.slice(0, 3).map(f => finding(f, view)));
+  fill($("findings"), now.run.findings.length ? now.run.findings.slice(0, 3).map(f => finding(f, view))
+    : h("li", {}, h("div", {}, "No findings.")));
 };
 
 const tiles = () => fill($("tiles"), now.run.tiles.slice(0, 6).map(t => {
   const got = (t.values || []).map(v => ({ ...v, ...valueOf(now.run, v, now.range) })), first = got[0];
-  const title = h("h2", { class: "f-" + t.family }, clean(t.title));
+  const title = h("h2", { class: "f-" + t.family }, say(t.title));
   if (t.absent || !first || got.every(g => !KNOWN(g.v)))
     return h("div", { class: "tile absent", id: "tile-" + t.id }, title, h("p", { class: "big" }, ABSENT),
-      h("p", { class: "small" }, clean(t.absent || "not known here")));
+      h("p", { class: "small" }, say(t.absent || "not known here")));
   const size = Math.max(...got.map(g => g.v || 0), t.limit ? t.limit.value : 0), [by, name] = scaleOf(first.unit, size);
   const share = t.limit && KNOWN(first.v) ? first.v / t.limit.value : null;
+  const of = t.limit ? " / " + plain(significant(t.limit.value / by)) : "", tiny = of && first.v / by < 0.1;
   const big = first.unit === "seconds" ? [human(first.v, first.unit)]
-    : got.length > 1 ? got.flatMap((g, i) => [i ? ", " : "", human(g.v, g.unit), h("small", {}, " " + clean(g.label))])
-      : [number(first.v, first.unit, size), t.limit ? " / " + plain(significant(t.limit.value / by)) : "", h("small", {}, " " + name)];
-  const words = (got.length > 1 ? [] : [clean(first.label) + (first.of ? ", " + clean(first.of) : "")])
+    : got.length > 1 ? got.flatMap((g, i) => { // a unit that is the same is said once
+      const u = scaleOf(g.unit, g.v)[1], same = i && u === scaleOf(first.unit, first.v)[1];
+      return [i ? h("small", {}, ", ") : "", KNOWN(g.v) ? number(g.v, g.unit) : ABSENT, h("small", {}, (same ? " " : ` ${u} `) + say(g.label, 12))];
+    }) : [tiny ? human(first.v, first.unit) : number(first.v, first.unit, size), of, h("small", {}, " " + name)];
+  const words = (got.length > 1 ? [] : [first.label, first.of].filter(Boolean).map(w => say(w, 40)))
     .concat(share !== null ? [`${number(share, "ratio")} %`] : [],
-      (t.also || []).map(v => [v, valueOf(now.run, v, now.range).v]).filter(a => KNOWN(a[1])).map(([v, x]) => `${clean(v.label)} ${human(x, v.unit)}`));
-  const bar = share === null ? null : h("div", { class: "bar" + (share >= 0.9 ? " near" : ""), title: clean(t.limit.text || "") }, h("i", { class: "f-" + t.family }));
+      (t.also || []).map(v => [v, valueOf(now.run, v, now.range).v]).filter(a => KNOWN(a[1])).map(([v, x]) => `${say(v.label)} ${human(x, v.unit)}`));
+  const bar = share === null ? null : h("div", { class: "bar" + (share >= 0.9 ? " near" : ""), title: say(t.limit.text || "") }, h("i", { class: "f-" + t.family }));
   if (bar) bar.firstChild.style.width = Math.min(100, share * 100) + "%";
-  return h("div", { class: "tile", id: "tile-" + t.id }, title, h("p", { class: "big" }, big), h("p", { class: "small" }, words.join("; ")), bar,
+  return h("div", { class: "tile", id: "tile-" + t.id }, title, h("p", { class: got.length > 1 ? "big two" : "big" }, big), h("p", { class: "small" }, words.join(", ")), bar,
     (t.spark || []).slice(0, 1).map(k => spark(shape(now.run, k, 80), t.family, [now.range.from / now.run.end, now.range.to / now.run.end])));
 }));
 
@@ -89,27 +93,32 @@ const strip = () => {
     if (b !== undefined) e.style.width = (Math.min(1, (b - from) / wide) - Math.max(0, (a - from) / wide)) * 100 + "%";
     return e;
   };
-  const shown = run.phases.filter(p => !(p.count > 1) && p.level < 2 && p.end >= from && p.begin <= to && (p.end - p.begin) / wide > 5e-4);
-  const rows = shown.length ? (shown.some(p => p.level) ? 2 : 1) : 0;
+  const shown = run.phases.filter(p => !(p.count > 1) && p.level < 2 && p.end > from && p.begin < to && (p.end - p.begin) / wide > 5e-4);
+  const drawn = run.phases.filter(p => !(p.count > 1)), rows = drawn.length ? (drawn.some(p => p.level) ? 2 : 1) : 0; // the same at any range
   const nth = run.phases.filter(p => p.level === 0 && !(p.count > 1));
   const events = run.events.filter(e => e.at >= from && e.at <= to);
-  host.className = `rows-${rows}${events.length ? " ticks" : ""}`;
+  host.parentNode.hidden = !rows && !run.events.length;
+  host.className = `rows-${rows}${run.events.length ? " ticks" : ""}`;
   fill(host, shown.map(p => place(h("button", { class: `phase l${p.level}${p.level === 0 && nth.indexOf(p) % 2 ? "" : " even"}`,
-    "aria-pressed": String(p === phase), title: `${clean(shorten(p.name, 200))}, ${duration(p.time ?? p.end - p.begin)}`,
-    onclick: () => p === phase ? view.reset() : view.phase(p) }, clean(shorten(p.name, 100))), p.begin, p.end)),
+    "aria-pressed": String(p === phase), title: `${say(p.name, 200)}, ${duration(p.time ?? p.end - p.begin)}`,
+    onclick: () => p === phase ? view.reset() : view.phase(p) }, say(p.name, 100)), p.begin, p.end)),
   events.slice(0, 200).map(e => place(h("button", { class: "event s-" + e.severity + ((e.at - from) / wide > 0.85 ? " left" : ""),
-    title: `${clean(shorten(e.text, 400))}, at ${duration(e.at)}`, "aria-label": `${e.kind}: ${clean(shorten(e.text, 400))}`, onclick: () => view.point(e.at) },
+    title: `${say(e.text, 400)}, at ${duration(e.at)}`, "aria-label": `${e.kind}: ${say(e.text, 400)}`, onclick: () => view.point(e.at) },
   h("b", { "aria-hidden": "true" }, TICKS[e.kind] || "▾"), e.severity === "bad" || e.severity === "warn" || events.length < 8
-    ? h("span", {}, clean(shorten(e.text, 40))) : null), e.at)));
-  fill($("range"), now.range.whole ? ["whole run"] : [h("b", {}, phase ? clean(shorten(phase.name, 60)) : "part of the run"),
+    ? h("span", {}, say(e.text, 40)) : null), e.at)));
+  fill($("range"), now.range.whole ? ["whole run"] : [h("b", {}, phase ? say(phase.name, 60) : "part of the run"),
     ` ${duration(from)} to ${duration(to)}, ${duration(wide)} `, h("button", { onclick: view.reset }, "Show whole run")]);
 };
 
 const readout = () => {
   const i = now.at, t = now.run.time.at[i], known = i !== null && KNOWN(t);
-  fill($("at"), known ? [h("b", {}, duration(t)), KNOWN(now.run.run.began) ? ` · ${wall(now.run.run.began + t)}` : "", phaseAt(t) ? " · " + phaseAt(t) : ""] : []);
-  for (const c of now.charts) fill(c.values, known ? c.lines.slice(0, 8).map(l => h("li", { class: "f-" + l.family },
-    `${clean(shorten(l.label, 14))} `, h("b", {}, human(l.mean[i], l.role === "context" ? c.chart.unit : l.s.unit)))) : []);
+  fill($("at"), known ? [h("b", {}, duration(t)), KNOWN(now.run.run.began) ? ` · ${wall(now.run.run.began + t)}` : "", phaseAt(t) ? " · " + phaseAt(t) : ""] : "drag to zoom, ? for keys");
+  const figure = l => { // the mean, and the most where it was more
+    const v = l.mean[i], most = l.max && l.role !== "share" ? l.max[i] : v;
+    return KNOWN(v) && most > v * 1.02 ? `${number(v, l.s.unit, most)} ▴${human(most, l.s.unit)}` : human(v, l.s.unit);
+  };
+  for (const c of now.charts) fill(c.values, known ? c.lines.filter(l => l.label).slice(0, 8).map(l => h("li", { class: "f-" + l.family },
+    say(l.label, 12) + " ", h("b", {}, figure(l)))) : []);
 };
 
 const charts = () => {
@@ -122,9 +131,9 @@ const charts = () => {
       const plot = h("div", { class: "plot" }), values = h("ul", { class: "values", "aria-hidden": "true" }), unit = h("span", { class: "unit" });
       const family = drawable(chart) ? linesOf(now.run, chart)[0].family : "other";
       const row = h("figure", { id: "chart-" + chart.id, class: "chart" + (drawable(chart) ? "" : " none"), tabindex: "0", role: "img",
-        "aria-label": clean(`${chart.title}. ${drawable(chart) ? chart.text || "" : chart.absent || "no data"}`) },
-      h("figcaption", { title: clean(chart.note || "") }, h("b", { class: "f-" + family }, clean(chart.title)), " ", unit, values), plot);
-      if (!drawable(chart)) plot.append(h("p", {}, clean(chart.absent || "no data")));
+        "aria-label": say(`${chart.title}. ${drawable(chart) ? chart.text || "" : chart.absent || "no data"}`) },
+      h("figcaption", { title: say(chart.note || "") }, h("b", { class: "f-" + family }, say(chart.title)), " ", unit, values), plot);
+      if (!drawable(chart)) plot.append(h("p", {}, say(chart.absent || "no data")));
       return Object.assign(row, { made: () => {
         if (!drawable(chart)) return;
         const c = makeChart(plot, chart, view, height, chart === last);
@@ -178,7 +187,7 @@ const begin = () => {
   $("help").addEventListener("click", help);
   if (model.runs.length > 1) {
     const pick = h("select", { "aria-label": "run", onchange: e => show(model.runs[e.target.value]) },
-      model.runs.map((r, i) => h("option", { value: i }, clean(shorten(r.name || r.id || "run " + (i + 1), 60)))));
+      model.runs.map((r, i) => h("option", { value: i }, say(r.name || r.id || "run " + (i + 1), 60))));
     fill($("runs"), pick, model.comparison ? h("label", {}, h("input", { type: "checkbox", id: "overlay",
       onchange: e => { now.overlay = e.target.checked; charts(); } }), " compare") : null);
   }
