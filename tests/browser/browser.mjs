@@ -26,6 +26,7 @@ export const write = (name, model) => {
 
 let browser = null;
 export const close = async () => { if (browser) await browser.close(); };
+export const leave = () => Promise.all((browser ? browser.contexts() : []).map(c => c.close()));
 
 // Opens a page; `page.trouble` has whatever it complained of or asked for.
 export const open = async (model, { theme = "light", width = 1440, height = 900, name } = {}) => {

@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
-import { close, coloured, drag, FOLDER, modelOf, open, picture, plot } from "./browser.mjs";
+import { after, afterEach, test } from "node:test";
+import { close, coloured, drag, FOLDER, leave, modelOf, open, picture, plot } from "./browser.mjs";
 import { MODELS } from "./models.mjs";
 
+afterEach(leave);
 after(close);
 const theme = page => page.evaluate(() => [document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor].join());
 const LIGHT = "light,rgb(255, 255, 255)", DARK = "dark,rgb(20, 23, 26)";
@@ -65,7 +66,6 @@ test("text has a contrast of at least 4.5 to 1, light and dark", async () => {
     const { n, out } = await faint(page);
     assert.deepEqual(out, [], `${name}, ${look}`);
     assert.ok(n > 20);
-    await page.context().close();
   }
 });
 test("the check of contrast can fail", async () => {
@@ -88,7 +88,6 @@ test("each chart has a text in its place, and tables are tables", async () => {
     assert.equal(await page.evaluate(() => [...document.querySelectorAll("canvas")].filter(c => !c.closest("figure")).length), 0);
     assert.equal(await page.evaluate(() => [...document.querySelectorAll("table")].filter(t => !t.caption || !t.tHead.querySelector("th[scope=col]")).length), 0);
     assert.equal(await page.evaluate(() => [...document.querySelectorAll("button")].filter(b => !(b.innerText || b.getAttribute("aria-label") || b.textContent).trim()).length), 0);
-    await page.context().close();
   }
 });
 

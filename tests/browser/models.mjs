@@ -42,6 +42,7 @@ const wholeOf = (n, step, of, rate) => {
 const UNITS = { rate: "bytes/s", usage: "cores", util: "ratio", idle: "ratio", used: "bytes", rss: "bytes", pss: "bytes", power: "watts" };
 export const makeRun = ({ id = "run", n, step, most = 2000, curves, ...rest }) => {
   const series = {};
+  most = Math.min(most, Math.floor(500e3 / (Object.keys(curves).length * 3 * 7))); // as the C side keeps it below 500 KB
   let time = { at: [], span: [], samples: n };
   for (const [key, c] of Object.entries(curves)) {
     const { at, span, ...values } = reduce(n, step, most, c.of), unit = c.unit || UNITS[key.split(".").pop()];

@@ -107,13 +107,15 @@ const drawMarks = (u, state) => {
     text(say(l.text, 40), far ? right - 6 * px : bbox.left + 6 * px, y(l.v) - 8 * px,
       css(l.kind === "limit" ? "bad-text" : "muted"), far ? "right" : "left");
   }
-  for (const line of lines) { // a sample alone between gaps is a point
+  for (const line of lines) { // a sample alone between gaps is a point, and a line over the time that it stands for
     if (line.role === "context") continue;
     ctx.fillStyle = state.colors[line.key];
     line.mean.forEach((v, i) => {
       if (!KNOWN(v) || KNOWN(line.mean[i - 1]) || KNOWN(line.mean[i + 1])) return;
       const t = run.time.at[i];
       if (t < range.from || t > range.to) return;
+      const a = Math.max(bbox.left, x(t - run.time.span[i] / (line.max ? 2 : 1)));
+      ctx.fillRect(a, y(v * line.k) - px, x(t) - a, 2 * px);
       ctx.beginPath();
       ctx.arc(x(t), y(v * line.k), 2.5 * px, 0, 7);
       ctx.fill();

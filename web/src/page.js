@@ -203,7 +203,8 @@ const begin = () => {
     clearTimeout(wait);
     wait = setTimeout(() => { if (innerWidth !== width || (innerHeight !== height && !narrow())) { [width, height] = [innerWidth, innerHeight]; charts(); } }, 100);
   });
-  addEventListener("beforeprint", () => { before = document.documentElement.dataset.theme; setTheme("light"); });
-  addEventListener("afterprint", () => setTheme(before));
+  const paper = (wide, theme) => { document.body.style.width = wide; setTheme(theme); };
+  addEventListener("beforeprint", () => { before = document.documentElement.dataset.theme; paper("1040px", "light"); });
+  addEventListener("afterprint", () => paper("", before));
 };
 begin();
