@@ -21,7 +21,7 @@ const install = (folder, from) => {
   if (existsSync(done) && existsSync(pinned) && read(pinned) === read(from, "package-lock.json")) return;
   mkdirSync(folder, { recursive: true });
   for (const name of ["package.json", "package-lock.json", ".npmrc"]) copyFileSync(join(from, name), join(folder, name));
-  execFileSync("npm", ["ci", "--ignore-scripts", "--loglevel=error"], { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync("npm", ["ci", "--ignore-scripts", "--loglevel=error"], { cwd: folder, timeout: 120e3, stdio: ["ignore", "ignore", "inherit"] });
 };
 
 const styles = text => text.replace(/\/\*[^]*?\*\//g, "").replace(/\s+/g, " ").replace(/ ?([{};,]) ?/g, "$1").replace(/: /g, ":").trim();

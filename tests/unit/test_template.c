@@ -6,9 +6,9 @@
 static void test_is_a_page(void **state)
 {
     (void)state;
-    if (!pr_template_len)
-        skip(); /* no npm here */
     assert_int_equal(strlen(pr_template), pr_template_len);
+    if (!pr_template_len)
+        return; /* built without it; tools/browser-tests says whether it can be made */
     const char *place = strstr(pr_template, "@MODEL@");
     assert_non_null(place);
     assert_null(strstr(place + 1, "@MODEL@"));

@@ -174,7 +174,7 @@ const makeChart = (host, chart, view, height, last) => {
   const { run } = view, lines = linesOf(run, chart, view.others), data = [run.time.at], series = [{}], bands = [];
   const state = { run, chart, lines, range: view.range(), colors: colorsOf(lines) };
   const scaled = (values, k) => k === 1 ? values : values.map(v => KNOWN(v) ? v * k : null);
-  for (const line of lines) {
+  for (const line of lines.filter(l => l.role === "context").concat(lines.filter(l => l.role !== "context"))) { // the job on top
     const made = seriesOf(line, state.colors);
     series.push(...made);
     data.push(scaled(line.mean, line.k));
