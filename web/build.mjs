@@ -32,7 +32,8 @@ const page = folder => {
   const small = text => minify_sync(text, { toplevel: true }).code;
   const own = small(`(() => {"use strict";${SOURCES.map(name => read(HERE, `src/${name}.js`)).join("\n")}})()`);
   const theme = small(read(HERE, "src/theme.js")), look = styles(read(HERE, "src/page.css"));
-  const plot = read(folder, "node_modules/uplot/dist/uPlot.iife.min.js").trim();
+  const notice = read(folder, "node_modules/uplot/LICENSE").trim().replaceAll("*/", ""); // it goes with every copy
+  const plot = `/* uPlot: ${notice} */\n${read(folder, "node_modules/uplot/dist/uPlot.iife.min.js").trim()}`;
   const sizes = { script: own.length + theme.length, style: look.length };
   for (const what in MOST) if (sizes[what] > MOST[what]) throw new Error(`own ${what} has ${sizes[what]} bytes, more than ${MOST[what]}`);
   const parts = { THEME: theme, SCRIPT: `${plot}\n${own}`, STYLE: read(folder, "node_modules/uplot/dist/uPlot.min.css").trim() + look };

@@ -4,7 +4,7 @@
 import { createRequire } from "node:module";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { MODELS, intoPage } from "./models.mjs";
+import { example, intoPage, MODELS } from "./models.mjs";
 
 export const FOLDER = process.env.PROCTOR_BROWSER;
 if (!FOLDER) throw new Error("tools/browser-tests runs these");
@@ -15,7 +15,7 @@ mkdirSync(join(FOLDER, "pictures"), { recursive: true });
 
 const made = new Map();
 export const modelOf = name => {
-  if (!made.has(name)) made.set(name, JSON.stringify(MODELS[name]()));
+  if (!made.has(name)) made.set(name, JSON.stringify(name === "example" ? example() : MODELS[name]()));
   return JSON.parse(made.get(name));
 };
 export const write = (name, model) => {

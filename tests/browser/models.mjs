@@ -107,7 +107,7 @@ const MEASURED = [
 ];
 
 // A training job of 72 minutes with phases, two GPUs, and memory close to its limit in the last of them.
-export const training = ({ gpus = 2, id = "train.py --cfg big.yaml" } = {}) => {
+export const training = ({ gpus = 2, id = "train.py --cfg big.yaml", most = 2000 } = {}) => {
   const n = 4324, step = 1, rnd = random(7), noise = Float64Array.from({ length: n * 8 }, rnd), z = (i, k) => noise[(i * 8 + k) % noise.length] - 0.5;
   const END = [300, 2400, 3900, 4324], kind = i => END.findIndex(e => i < e), gap = i => i >= 1500 && i < 1530;
   const G = (i, v) => gap(i) ? null : v;
@@ -128,10 +128,10 @@ export const training = ({ gpus = 2, id = "train.py --cfg big.yaml" } = {}) => {
     curves[`gpu.${g}.util`] = { label: `GPU ${g}`, family: "gpu", of: i => G(i, Math.min(1, Math.max(0, busy(i) + (busy(i) ? z(i, g) * 0.12 : 0)))) };
     curves[`gpu.${g}.idle`] = { label: `GPU ${g}`, family: "gpu", of: i => G(i, busy(i) < 0.1 ? 1 : 0) };
     curves[`gpu.${g}.mem.used`] = { label: `GPU ${g} mem`, family: "gpu", limit: { value: 141 * GiB, text: "capacity 141 GiB" },
-      of: i => G(i, ([2, 110 - g * 20, 118 - g * 20, 2][kind(i)] + Math.min(i, 40) / 40) * GiB) };
+      of: i => G(i, ([2, 110 - g * 12, 118 - g * 12, 2][kind(i)] + Math.min(i, 40) / 40) * GiB) };
   }
   const phase = (name, begin, end, level = 0, parent = null) => ({ name, begin, end, time: end - begin, level, parent, exact: true, count: 1, stats: {} });
-  const run = makeRun({ id, n, step, curves, tiles: tilesOf({ cpu: 16, memory: 64 * GiB, gpu: 141 * GiB }, gpus), charts: chartsOf(gpus), columns: COLUMNS,
+  const run = makeRun({ id, n, step, most, curves, tiles: tilesOf({ cpu: 16, memory: 64 * GiB, gpu: 141 * GiB }, gpus), charts: chartsOf(gpus), columns: COLUMNS,
     phases: [phase("load", 0, 300), phase("train", 300, 2400), phase("epoch 1", 300, 1000, 1, 1), phase("epoch 2", 1000, 1700, 1, 1),
       phase("epoch 3", 1700, 2400, 1, 1), phase("eval", 2400, 3900), phase("save", 3900, 4324)],
     events: [{ at: 1000, kind: "mark", severity: "note", text: "epoch 1 done" }, { at: 2467, kind: "throttled", severity: "warn", text: "throttled" }],
@@ -151,7 +151,7 @@ export const training = ({ gpus = 2, id = "train.py --cfg big.yaml" } = {}) => {
       { key: "uss", title: "peak USS", unit: "bytes" }], rows: [{ name: "python3", n: 1, cpu: 38210, uss: 29 * GiB }, { name: "pt_data_worker", n: 8, cpu: 9900, uss: 20 * GiB }], note: null },
     devices: gpus ? { columns: [{ key: "name", title: "device", unit: null }, { key: "model", title: "model", unit: null }, { key: "util", title: "mean", unit: "ratio" },
       { key: "mem", title: "memory peak", unit: "bytes" }, { key: "power", title: "power mean", unit: "watts" }, { key: "temp", title: "hottest", unit: "celsius" }],
-    rows: Array.from({ length: gpus }, (_, g) => ({ name: `GPU ${g}`, model: "NVIDIA H200", util: g ? 0.47 : 0.73, mem: (119 - g * 20) * GiB, power: 380, temp: 61 + g })), note: "A GPU is busy when any kernel runs on it." } : null,
+    rows: Array.from({ length: gpus }, (_, g) => ({ name: `GPU ${g}`, model: "NVIDIA H200", util: g ? 0.47 : 0.73, mem: (119 - g * 12) * GiB, power: 380, temp: 61 + g })), note: "A GPU is busy when any kernel runs on it." } : null,
     measured: MEASURED, facts: [["command", "python3 " + id], ["directory", "/home/ada/big"], ["proctor", "0.1.0"], ["limits", "cpuset 0-15, cpu.max none, memory.max 64 GiB"], ["GPUs visible", gpus ? "0, 1" : "none"]] });
   run.run.host = `node17, 64 cores${gpus ? `, ${gpus} x H200` : ""}`;
   return model(run);
@@ -184,7 +184,7 @@ export const month = ({ n = 30 * 86400, spikeAt = 1234567, most = 2000 } = {}) =
 export const HOSTILE = ["<script>window.hacked=1</script>", "</script><script>window.hacked=1</script>", "<img src=x onerror=window.hacked=1>", "\u001b[31mred\u001b[0m\u0007",
   "‮gnp.exe", "a".repeat(20000), "x\ny\tz", "\"'`${window.hacked=1}", "<!--<script>", "@MODEL@ $& $1", "𝕏 ünïcödé 漢字"];
 export const hostile = () => {
-  const m = training({ gpus: 2, id: HOSTILE.join(" ") }), r = m.runs[0], pick = i => HOSTILE[i % HOSTILE.length];
+  const m = structuredClone(training({ gpus: 2, id: HOSTILE.join(" ") })), r = m.runs[0], pick = i => HOSTILE[i % HOSTILE.length];
   m.title = pick(1);
   r.run.host = pick(0);
   r.verdict.text = pick(2) + pick(3);
@@ -216,6 +216,16 @@ export const pair = () => {
   return { ...a, runs: [a.runs[0], b.runs[0]], comparison: { baseline: 0, align: "start", shift: [0, 0], overlay: ["cpu.usage", "mem.pss"],
     columns: [{ key: "metric", title: "metric", unit: null }, { key: "a", title: "batch 64", unit: "bytes" }, { key: "b", title: "batch 32", unit: "bytes" }, { key: "difference", title: "difference", unit: null }],
     rows: [{ metric: "memory peak", a: 61.2 * GiB, b: 42.8 * GiB, difference: "−30 %, less", severity: "good" }] } };
+};
+
+// The one in web/example.json: short enough to be read.
+export const example = () => training({ gpus: 1, most: 12 });
+export const written = (v, indent = "") => { // what is short on one line
+  const line = JSON.stringify(v), inner = indent + " ";
+  if (line.length < 170 || typeof v !== "object") return line;
+  const parts = Array.isArray(v) ? v.map(x => inner + written(x, inner)) : Object.entries(v).map(([k, x]) => `${inner}${JSON.stringify(k)}: ${written(x, inner)}`);
+  const [open, close] = Array.isArray(v) ? "[]" : "{}";
+  return `${open}\n${parts.join(",\n")}\n${indent}${close}${indent ? "" : "\n"}`;
 };
 
 export const MODELS = { training: () => training(), cpu: () => training({ gpus: 0 }), many: () => training({ gpus: 8 }), short, month, hostile, absent, pair };

@@ -5,7 +5,8 @@ import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { after, afterEach, test } from "node:test";
 import { close, coloured, drag, leave, modelOf, numbers, open, plot, TEMPLATE, tile } from "./browser.mjs";
-import { HOSTILE, MODELS } from "./models.mjs";
+import { check } from "./contract.mjs";
+import { example, HOSTILE, MODELS, written } from "./models.mjs";
 
 afterEach(leave);
 after(close);
@@ -33,6 +34,36 @@ for (const name of Object.keys(MODELS)) {
     quiet(page);
   });
 }
+
+test("models keep to doc/report-model.md, and what does not is found", async () => {
+  for (const name of Object.keys(MODELS)) assert.deepEqual(check(modelOf(name)), [], name);
+  const spoil = [r => r.time.at.reverse(), r => { r.series["mem.pss"].mean.pop(); }, r => { r.tiles[0].values[0].series = ["no.such"]; },
+    r => { r.verdict.severity = "awful"; }, r => { r.phases[1].end = 0; }, r => { r.series["cpu.usage"].max[5] = 0; }, r => { r.processes.list[1].parent = 99; }];
+  for (const how of spoil) {
+    const model = modelOf("training");
+    how(model.runs[0]);
+    assert.notEqual(check(model).length, 0, String(how));
+  }
+});
+
+test("the example is a model, and opens", async () => {
+  const text = await readFile(new URL("../../web/example.json", import.meta.url), "utf8");
+  assert.equal(text, written(example()), "write it again: node tests/browser/example.mjs > web/example.json");
+  assert.deepEqual(check(JSON.parse(text)), []);
+  quiet(await open(JSON.parse(text), { name: "example" }));
+});
+
+test("whatever part is absent, the rest is shown", async () => {
+  const keys = Object.keys(modelOf("training").runs[0]).filter(k => k !== "id");
+  for (const empty of [undefined, null]) for (const key of keys) {
+    const model = modelOf("example");
+    model.runs[0][key] = empty;
+    const page = await open(model, { name: "part" });
+    await page.waitForFunction(() => document.querySelector("#below").children.length > 0, null, { timeout: 3000 });
+    assert.deepEqual(page.trouble, [], `without ${key}`);
+    await page.context().close();
+  }
+});
 
 test("the first screen has everything, in its order, at 1440 x 900", async () => {
   const page = await open("training"), boxes = [];
