@@ -59,7 +59,7 @@ export const drag = async (page, chart, from, to) => { // shares of the width
 };
 
 // How many pixels of a part of a chart (shares of its plot) have a colour, and not only grey; or are near `like`.
-export const coloured = (page, chart, [x0, x1], [y0, y1], like = null) => page.evaluate(([id, a, b, c, d, hex]) => {
+export const coloured = (page, chart, [x0, x1], [y0, y1], like = null, apart = 40) => page.evaluate(([id, a, b, c, d, hex, near]) => {
   const figure = document.getElementById("chart-" + id), canvas = figure.querySelector("canvas");
   const over = figure.querySelector(".u-over").getBoundingClientRect(), own = canvas.getBoundingClientRect(), k = canvas.width / own.width;
   const left = (over.left - own.left) * k, top = (over.top - own.top) * k, w = over.width * k, h = over.height * k;
@@ -69,10 +69,10 @@ export const coloured = (page, chart, [x0, x1], [y0, y1], like = null) => page.e
   for (let i = 0; i < data.length; i += 4) {
     const p = [data[i], data[i + 1], data[i + 2]];
     if (data[i + 3] < 128) continue;
-    if (want ? p.every((v, j) => Math.abs(v - want[j]) < 40) : Math.max(...p) - Math.min(...p) > 30) n++;
+    if (want ? p.every((v, j) => Math.abs(v - want[j]) < near) : Math.max(...p) - Math.min(...p) > 30) n++;
   }
   return n;
-}, [chart, x0, x1, y0, y1, like]);
+}, [chart, x0, x1, y0, y1, like, apart]);
 
 export const numbers = text => (text.match(/\d+(?:\.\d+)?/g) || []).map(Number);
 export const tile = (page, id) => page.locator(`#tile-${id}`);

@@ -268,6 +268,13 @@ test("gaps are gaps", async () => {
   }
 });
 
+test("a pale band goes from least to most", async () => {
+  const page = await open("training");
+  await page.locator(".phase", { hasText: "eval" }).click();
+  assert.ok(await coloured(page, "io", [0.1, 0.9], [0, 0.5], "#d4d0e4", 8) > 2000, "a fifth of the network's violet");
+  assert.ok(await coloured(page, "io", [0.1, 0.9], [0, 0.5], "#6a51a3", 20) > 500, "the mean in full");
+});
+
 test("a limit is drawn where it matters, and only there", async () => {
   const page = await open("training"), month = await open("month");
   assert.ok(await coloured(page, "memory", [0, 1], [0, 0.3], "#d55e00") > 200);

@@ -115,7 +115,7 @@ const readout = () => {
   fill($("at"), known ? [h("b", {}, duration(t)), KNOWN(now.run.run.began) ? ` · ${wall(now.run.run.began + t)}` : "", phaseAt(t) ? " · " + phaseAt(t) : ""] : "drag to zoom, ? for keys");
   const figure = l => { // the mean, and the most where it was more
     const v = l.mean[i], most = l.max && l.role !== "share" ? l.max[i] : v;
-    return KNOWN(v) && most > v * 1.02 ? `${number(v, l.s.unit, most)} ▴${human(most, l.s.unit)}` : human(v, l.s.unit);
+    return KNOWN(v) && most > v * 1.05 ? `${number(v, l.s.unit, most)} ▴${human(most, l.s.unit)}` : human(v, l.s.unit);
   };
   for (const c of now.charts) fill(c.values, known ? c.lines.filter(l => l.label).slice(0, 8).map(l => h("li", { class: "f-" + l.family },
     say(l.label, 12) + " ", h("b", {}, figure(l)))) : []);
