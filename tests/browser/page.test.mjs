@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { after, afterEach, test } from "node:test";
 import { close, coloured, drag, leave, modelOf, numbers, open, plot, TEMPLATE, tile, write } from "./browser.mjs";
 import { check } from "./contract.mjs";
-import { example, HOSTILE, MODELS, written } from "./models.mjs";
+import { example, HOSTILE, makeRun, model, MODELS, written } from "./models.mjs";
 
 afterEach(leave);
 after(close);
@@ -87,9 +87,9 @@ test("no more than three findings are on the first screen, all are below", async
   assert.equal(await page.locator("#findings-all li").count(), 4);
 });
 
-// The figures of a range, anew: from the model's lists alone.
+// The figures of a range, anew: from the model's lists alone. A bucket is in it when its time is.
 const part = (run, key, from, to) => run.time.at.map((at, i) => ({ at, span: run.time.span[i], mean: run.series[key].mean[i],
-  max: (run.series[key].max || run.series[key].mean)[i] })).filter(b => b.at >= from && b.at <= to && b.mean !== null);
+  max: (run.series[key].max || run.series[key].mean)[i] })).filter(b => b.at > from && b.at <= to && b.mean !== null);
 const total = list => list.reduce((sum, b) => sum + b.mean * b.span, 0);
 const mean = list => total(list) / list.reduce((sum, b) => sum + b.span, 0);
 const most = list => list.reduce((m, b) => Math.max(m, b.max), 0);
@@ -144,6 +144,20 @@ test("exact figures of a run and of a phase are taken before those of the series
   assert.match(await page.locator("#phases-all tbody tr").first().innerText(), /33\.0 GiB/);
 });
 
+test("a sample belongs to one phase: to that which it ends", async () => {
+  const run = makeRun({ id: "ten", n: 10, step: 1, curves: { "io.read.rate": { label: "read", family: "disk", of: i => 2 ** i } },
+    tiles: [{ id: "disk", title: "Disk", family: "disk", values: [{ series: ["io.read.rate"], stat: "total", label: "read", unit: "bytes" }] }],
+    phases: [["a", 0, 4], ["b", 4, 10]].map(([name, begin, end]) => ({ name, begin, end, level: 0, parent: null, stats: {} })) });
+  const page = await open(model(run), { name: "ten" }), read = async () => numbers(await tile(page, "disk").locator(".big").innerText())[0];
+  assert.equal(await read(), 1023);
+  await page.locator(".phase", { hasText: "a" }).click();
+  assert.equal(await read(), 15);
+  await page.keyboard.press("Escape");
+  await page.locator(".phase", { hasText: "b" }).click();
+  assert.equal(await read(), 1008);
+  quiet(page);
+});
+
 test("the table by phase has the figures of the tiles", async () => {
   const page = await open("training"), run = modelOf("training").runs[0];
   const cells = await page.locator("#phases-all tbody tr").nth(5).locator("td").allInnerTexts();
@@ -171,6 +185,7 @@ test("keys: cursor, zoom, whole run, help, theme", async () => {
   await page.keyboard.press("ArrowRight");
   const second = await at();
   assert.notEqual(second, first);
+  assert.match(await page.locator("#said").textContent(), /^\d[^;]*; CPU cores[^]*job \d[^;]*; Memory GiB[^]*job \d/, "and is said");
   await page.keyboard.press("ArrowLeft");
   assert.equal(await at(), first);
   await page.keyboard.press("End");

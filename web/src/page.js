@@ -50,6 +50,7 @@ const step = n => {
   const i = now.at === null ? (n > 0 ? first : last - 1) : Math.max(first, Math.min(last - 1, now.at + n));
   setCursor(at[i]);
   view.cursor(i);
+  $("said").textContent = [$("at"), ...now.charts.map(c => c.host)].map(e => e.innerText).join("; "); // for those who hear it
 };
 
 const header = () => {
@@ -137,7 +138,7 @@ const charts = () => {
       return Object.assign(row, { made: () => {
         if (!drawable(chart)) return;
         const c = makeChart(plot, chart, view, height, chart === last);
-        now.charts.push(Object.assign(c, { chart, values, unitHost: unit }));
+        now.charts.push(Object.assign(c, { chart, values, unitHost: unit, host: row.firstChild }));
         unit.textContent = c.unit();
       } });
     }));

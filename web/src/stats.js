@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of a range, from the series. Whole runs and phases have exact ones, which are taken instead.
 
-// The buckets [first, last) whose time is within the range.
+// The buckets [first, last) of a range. What lies on its begin stands for the time before, unless that is the start.
 const within = (at, from, to) => {
   const lower = (v, after) => {
     let a = 0, b = at.length;
@@ -11,7 +11,7 @@ const within = (at, from, to) => {
     }
     return a;
   };
-  return [lower(from, false), lower(to, true)];
+  return [lower(from, from > 0), lower(to, true)];
 };
 
 // { min, mean, max, at, total } of one series in a range.
