@@ -45,64 +45,62 @@ const phaseTable = (run, view) => {
   return table("by phase", columns, run.phases);
 };
 
-const processTable = run => {
-  const { list, total, note } = run.processes,
-    host = h("div", {}),
-    kids = new Map();
-  const by = { cpu: "by CPU time", peak: "by peak memory", tree: "tree" };
+// Processes as a tree: without recursion, and each once, whatever the parents say.
+const walk = list => {
+  const kids = new Map(),
+    out = [],
+    seen = new Set();
   list.forEach((p, i) => {
     const k = KNOWN(p.parent) && p.parent !== i && list[p.parent] ? p.parent : null;
     kids.set(k, [...(kids.get(k) || []), i]);
   });
-  const walk = () => {
-    // without recursion, and each once, whatever the parents say
-    const out = [],
-      seen = new Set(),
-      todo = (kids.get(null) || []).map(i => [i, 0]).reverse();
-    while (todo.length) {
-      const [i, depth] = todo.pop();
-      if (seen.has(i)) continue;
-      seen.add(i);
-      out.push({ p: list[i], depth });
-      todo.push(...(kids.get(i) || []).map(k => [k, depth + 1]).reverse());
-    }
-    return out.concat(list.filter((_, i) => !seen.has(i)).map(p => ({ p, depth: 0 })));
-  };
+  const below = (i, depth) => (kids.get(i) || []).map(k => [k, depth]).reverse(),
+    todo = below(null, 0);
+  while (todo.length) {
+    const [i, depth] = todo.pop();
+    if (seen.has(i)) continue;
+    seen.add(i);
+    out.push({ p: list[i], depth });
+    todo.push(...below(i, depth + 1));
+  }
+  return out.concat(list.filter((_, i) => !seen.has(i)).map(p => ({ p, depth: 0 })));
+};
+
+const ORDERS = { cpu: "by CPU time", peak: "by peak memory", tree: "tree" };
+const processColumns = run => [
+  { title: "process", cell: ({ p, depth }) => indent(h("span", { class: "name" }, say(p.name, 200)), depth) },
+  { title: "pid", cell: ({ p }) => p.pid },
+  { title: "CPU time", unit: "seconds", cell: ({ p }) => p.cpu },
+  { title: "peak memory", unit: "bytes", cell: ({ p }) => p.peak },
+  { title: "read", unit: "bytes", cell: ({ p }) => p.read },
+  { title: "written", unit: "bytes", cell: ({ p }) => p.written },
+  { title: "lived", unit: "seconds", cell: ({ p }) => (KNOWN(p.begin) ? (p.end ?? run.end) - p.begin : null) },
+  { title: "ended", cell: ({ p }) => p.exit ?? (KNOWN(p.end) ? null : "alive") },
+  { title: "CPU over the run", cell: ({ p }) => (p.spark ? spark(p.spark, "cpu") : null) },
+  { title: "command", cell: ({ p }) => h("div", { class: "long" }, say(p.command)) },
+];
+const processTable = run => {
+  const { list, total, note } = run.processes,
+    host = h("div", {});
+  const top = kind =>
+    list
+      .map(p => ({ p, depth: 0 }))
+      .sort((a, b) => (b.p[kind] ?? -1) - (a.p[kind] ?? -1))
+      .slice(0, 20);
   const show = kind => {
-    const rows =
-      kind === "tree"
-        ? walk()
-        : list
-            .map(p => ({ p, depth: 0 }))
-            .sort((a, b) => (b.p[kind] ?? -1) - (a.p[kind] ?? -1))
-            .slice(0, 20);
+    const rows = kind === "tree" ? walk(list) : top(kind);
     fill(
       host,
       h(
         "p",
         { class: "pick", role: "group", "aria-label": "order" },
-        Object.entries(by).map(([k, words]) =>
+        Object.entries(ORDERS).map(([k, words]) =>
           h("button", { "aria-pressed": String(k === kind), onclick: () => show(k) }, words),
         ),
         h("span", {}, ` ${rows.length} of ${total} processes`),
       ),
-      table(
-        "processes " + by[kind],
-        [
-          { title: "process", cell: ({ p, depth }) => indent(h("span", { class: "name" }, say(p.name, 200)), depth) },
-          { title: "pid", cell: ({ p }) => p.pid },
-          { title: "CPU time", unit: "seconds", cell: ({ p }) => p.cpu },
-          { title: "peak memory", unit: "bytes", cell: ({ p }) => p.peak },
-          { title: "read", unit: "bytes", cell: ({ p }) => p.read },
-          { title: "written", unit: "bytes", cell: ({ p }) => p.written },
-          { title: "lived", unit: "seconds", cell: ({ p }) => (KNOWN(p.end) ? p.end : run.end) - p.begin },
-          { title: "ended", cell: ({ p }) => p.exit ?? (KNOWN(p.end) ? null : "alive") },
-          { title: "CPU over the run", cell: ({ p }) => (p.spark ? spark(p.spark, "cpu") : null) },
-          { title: "command", cell: ({ p }) => h("div", { class: "long" }, say(p.command)) },
-        ],
-        rows,
-      ),
-      note ? h("p", { class: "note" }, say(note)) : null,
+      table("processes " + ORDERS[kind], processColumns(run), rows),
+      note && h("p", { class: "note" }, say(note)),
     );
   };
   show("cpu");

@@ -163,64 +163,59 @@ const tileOf = t => {
 };
 const tiles = () => fill($("tiles"), now.run.tiles.slice(0, 6).map(tileOf));
 
+// The strip of phases and events: its height is the same at any range.
+const phaseButton = (p, odd) =>
+  h(
+    "button",
+    {
+      class: `phase l${p.level}${odd ? "" : " even"}`,
+      "aria-pressed": String(p === now.range.phase),
+      title: `${say(p.name, 200)}, ${duration(p.time ?? p.end - p.begin)}`,
+      onclick: () => (p === now.range.phase ? view.reset() : view.phase(p)),
+    },
+    say(p.name, 100),
+  );
+const eventButton = (e, named, left) =>
+  h(
+    "button",
+    {
+      class: `event s-${e.severity}${left ? " left" : ""}`,
+      title: `${say(e.text, 400)}, at ${duration(e.at)}`,
+      "aria-label": `${e.kind}: ${say(e.text, 400)}`,
+      onclick: () => view.point(e.at),
+    },
+    h("b", { "aria-hidden": "true" }, TICKS[e.kind] || "▾"),
+    named && h("span", {}, say(e.text, 40)),
+  );
+
 const strip = () => {
   const { from, to, phase } = now.range,
     wide = to - from,
-    run = now.run,
+    share = t => Math.min(1, Math.max(0, (t - from) / wide)),
     host = $("strip");
   const place = (e, a, b) => {
-    e.style.left = Math.max(0, (a - from) / wide) * 100 + "%";
-    if (b !== undefined) e.style.width = (Math.min(1, (b - from) / wide) - Math.max(0, (a - from) / wide)) * 100 + "%";
+    e.style.left = share(a) * 100 + "%";
+    if (b !== undefined) e.style.width = (share(b) - share(a)) * 100 + "%";
     return e;
   };
-  const shown = run.phases.filter(
-    p => !(p.count > 1) && p.level < 2 && p.end > from && p.begin < to && (p.end - p.begin) / wide > 5e-4,
-  );
-  const drawn = run.phases.filter(p => !(p.count > 1)),
-    rows = drawn.length ? (drawn.some(p => p.level) ? 2 : 1) : 0; // the same at any range
-  const nth = run.phases.filter(p => p.level === 0 && !(p.count > 1));
-  const events = run.events.filter(e => e.at >= from && e.at <= to);
-  host.parentNode.hidden = !rows && !run.events.length;
-  host.className = `rows-${rows}${run.events.length ? " ticks" : ""}`;
+  const drawn = now.run.phases.filter(p => !(p.count > 1)),
+    outer = drawn.filter(p => p.level === 0);
+  const shown = drawn.filter(p => p.level < 2 && p.end > from && p.begin < to && (p.end - p.begin) / wide > 5e-4);
+  const events = now.run.events.filter(e => e.at >= from && e.at <= to),
+    few = events.length < 8;
+  host.parentNode.hidden = !drawn.length && !now.run.events.length;
+  host.className = `rows-${drawn.length ? (drawn.some(p => p.level) ? 2 : 1) : 0}${now.run.events.length ? " ticks" : ""}`;
   fill(
     host,
-    shown.map(p =>
-      place(
-        h(
-          "button",
-          {
-            class: `phase l${p.level}${p.level === 0 && nth.indexOf(p) % 2 ? "" : " even"}`,
-            "aria-pressed": String(p === phase),
-            title: `${say(p.name, 200)}, ${duration(p.time ?? p.end - p.begin)}`,
-            onclick: () => (p === phase ? view.reset() : view.phase(p)),
-          },
-          say(p.name, 100),
-        ),
-        p.begin,
-        p.end,
-      ),
-    ),
-    events.slice(0, 200).map(e =>
-      place(
-        h(
-          "button",
-          {
-            class: "event s-" + e.severity + ((e.at - from) / wide > 0.85 ? " left" : ""),
-            title: `${say(e.text, 400)}, at ${duration(e.at)}`,
-            "aria-label": `${e.kind}: ${say(e.text, 400)}`,
-            onclick: () => view.point(e.at),
-          },
-          h("b", { "aria-hidden": "true" }, TICKS[e.kind] || "▾"),
-          e.severity === "bad" || e.severity === "warn" || events.length < 8 ? h("span", {}, say(e.text, 40)) : null,
-        ),
-        e.at,
-      ),
-    ),
+    shown.map(p => place(phaseButton(p, outer.indexOf(p) % 2 === 1), p.begin, p.end)),
+    events
+      .slice(0, 200)
+      .map(e => place(eventButton(e, few || e.severity === "bad" || e.severity === "warn", share(e.at) > 0.85), e.at)),
   );
   fill(
     $("range"),
     now.range.whole
-      ? ["whole run"]
+      ? "whole run"
       : [
           h("b", {}, phase ? say(phase.name, 60) : "part of the run"),
           ` ${duration(from)} to ${duration(to)}, ${duration(wide)} `,
