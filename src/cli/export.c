@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/runs.h"
@@ -177,14 +176,6 @@ static int export_log(struct export *x, struct proctor_error *err)
 
 /* --- */
 
-/* Opening an output empties it. */
-static bool is_the_run(const char *path, const char *run)
-{
-    struct stat a, b;
-    return stat(path, &a) == 0 && stat(run, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
 static bool check(const struct export *x)
 {
     const struct pr_config *c = x->config;
@@ -206,7 +197,7 @@ static int export(const struct pr_config *c, const char *run)
     x.stored = pr_runs_open("export", run);
     if (!x.stored)
         return EXIT_FAILED;
-    int code = is_the_run(x.path, x.stored->path)
+    int code = pr_runs_is_file(x.path, x.stored->path)
                    ? pr_error(&err, EEXIST, "'%s' is the run itself", x.path)
                : strcmp(c->format, "runlog") == 0 ? export_log(&x, &err)
                                                   : export_samples(&x, &err);

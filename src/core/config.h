@@ -27,6 +27,7 @@ enum pr_command_bit {
     CMD_RM = 256,
     CMD_GC = 512,
     CMD_RECOVER = 1024,
+    CMD_REPORT = 2048,
 };
 enum pr_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_VARIABLE, ORIGIN_OPTION };
 #define LABEL_KEY_MAX 255 /* bytes */
