@@ -12,7 +12,8 @@
 #include "util/clock.h"
 
 #define COUNT(list)     (sizeof list / sizeof *list)
-#define JOB_REACH       1.5 /* intervals: over samples that were too short for a rate */
+#define JOB_REACH       1.5 /* intervals */
+#define RATE_REACH      2.5 /* over samples that came too soon for a rate */
 #define MACHINE_REACH   2.5
 #define MACHINE_SECONDS 3 /* the machine and GPUs are read less often than the job */
 #define EVENTS_MOST     300
@@ -73,6 +74,7 @@ struct gather {
     struct card cards[GPU_DEVICES];
     size_t card_count;
     struct pr_roll roll;
+    struct pr_query *words; /* of a mark's data */
 };
 
 /* --- samples ---------------------------------------------------------------------------------- */
@@ -137,7 +139,8 @@ static void on_sample(void *of, const struct proctor_snapshot *s)
         double v = s->value[p->id];
         if (p->key)
             v = rate_of(&g->lines[i], v, c->at);
-        pr_curves_put(c, g->lines[i].curve, v, slow ? machine : JOB_REACH * c->usual);
+        double job = (pr_metrics[p->id].kind == KIND_RATE ? RATE_REACH : JOB_REACH) * c->usual;
+        pr_curves_put(c, g->lines[i].curve, v, slow ? machine : job);
     }
     for (size_t i = 0; i < s->device_count; i++)
         if (s->devices[i].kind == DEVICE_GPU)
@@ -168,9 +171,14 @@ static void on_event(void *of, const struct pr_event *e)
 static void on_mark(void *of, int64_t elapsed, const char *name, const char *data)
 {
     struct gather *g = of;
-    bool plain = !data || strcmp(data, "{}") == 0;
+    const char *words = NULL;
+    if (data && g->words) {
+        pr_query_reset(g->words);
+        pr_query_text(g->words, 1, data);
+        words = pr_query_step(g->words) == 1 ? pr_query_get_text(g->words, 0) : NULL;
+    }
     add_event(g, pr_seconds(elapsed), "mark", SEVERITY_NOTE,
-              plain ? pr_model_text(g->m, "%s", name) : pr_model_text(g->m, "%s %s", name, data));
+              pr_model_text(g->m, "%s%s%s", name, words ? " " : "", words ? words : ""));
 }
 
 static void on_entry(void *of, const struct pr_roll_entry *e)
@@ -288,11 +296,15 @@ void pr_model_curves(struct pr_model *m, const struct pr_stored *r, struct proct
                          .plan_count = m->machine ? COUNT(machine_plans) : COUNT(job_plans)};
     for (size_t i = 0; i < g->plan_count; i++)
         g->lines[i] = (struct line){pr_curves_new(&m->curves), NAN, NAN};
+    if (pr_query_new(&g->words, r->db,
+                     "SELECT group_concat(key || '=' || value, ' ') FROM json_each(?1)") < 0)
+        g->words = NULL;
     *ret_code = m->curves.failed ? 0 : pr_replay(r, &to, g, err);
     name_lines(g);
     name_cards(g);
     pr_model_processes(m, r, &g->roll);
     pr_roll_done(&g->roll);
+    pr_query_free(g->words);
     pr_buf_done(&way);
     free(g);
 }

@@ -151,13 +151,9 @@ struct column {
     const char *key, *title, *unit; /* unit NULL: words */
 };
 static const struct column match_columns[] = {
-    {"name", "name", NULL},
-    {"instances", "processes", "count"},
-    {"most", "most at once", "count"},
-    {"cpu", "CPU time", "seconds"},
-    {"rss", "RSS peak", "bytes"},
-    {"pss", "PSS peak", "bytes"},
-    {"uss", "USS peak", "bytes"},
+    {"name", "name", NULL},         {"instances", "processes", "count"},
+    {"cpu", "CPU time", "seconds"}, {"rss", "RSS peak", "bytes"},
+    {"pss", "PSS peak", "bytes"},   {"uss", "USS peak", "bytes"},
 };
 static const struct column device_columns[] = {
     {"name", "device", NULL},          {"model", "model", NULL},

@@ -176,6 +176,15 @@ static void values(struct pr_json *j, const struct pr_model *m, const char *key,
     pr_json_close(j, ']');
 }
 
+/* The group whose shape says more: read or written, whatever was more. */
+static enum pr_group telling(const struct pr_model *m, const struct pr_tile *t)
+{
+    const struct pr_model_series *a = pr_model_find(m, t->values[0].group),
+                                 *b = t->values[1].label ? pr_model_find(m, t->values[1].group)
+                                                         : NULL;
+    return a && b && b->stats.total > a->stats.total ? b->group : t->values[0].group;
+}
+
 static void tile(struct pr_json *j, const struct pr_model *m, const struct pr_tile *t)
 {
     const struct pr_model_series *s = pr_model_find(m, t->values[0].group);
@@ -186,20 +195,26 @@ static void tile(struct pr_json *j, const struct pr_model *m, const struct pr_ti
     values(j, m, "values", t->values, COUNT(t->values));
     values(j, m, "also", t->also, COUNT(t->also));
     bound(j, "limit", t->limit && s ? &s->limit : NULL);
-    keys(j, m, "spark", t->values[0].group);
-    pr_put_text(j, "absent", s ? NULL : t->absent);
+    keys(j, m, "spark", telling(m, t));
+    pr_put_text(j, "absent", s ? NULL : t->absent ? t->absent : t->otherwise);
     pr_json_close(j, '}');
 }
 
+/* Those of which something is known, or that always matter; a job without a GPU is told so where
+ * there is room. */
 static void tiles(struct pr_json *j, const struct pr_model *m)
 {
-    size_t shown = 0;
+    size_t known = 0, shown = 0;
+    for (size_t i = 0; i < pr_tile_count; i++)
+        known += pr_tiles[i].absent || pr_model_find(m, pr_tiles[i].values[0].group);
     pr_json_key(j, "tiles");
     pr_json_open(j, '[');
     for (size_t i = 0; i < pr_tile_count && shown < TILES_MOST; i++) {
         const struct pr_tile *t = &pr_tiles[i];
-        if (!pr_model_find(m, t->values[0].group) && !t->absent)
+        bool has = t->absent || pr_model_find(m, t->values[0].group);
+        if (!has && (known >= TILES_MOST || !t->otherwise))
             continue;
+        known += !has;
         tile(j, m, t);
         shown++;
     }

@@ -53,7 +53,8 @@ struct pr_tile {
     enum pr_family family;
     struct pr_value_of values[2], also[2]; /* label NULL: there is none */
     bool limit;                            /* that of the first series */
-    const char *absent;                    /* why there may be nothing */
+    const char *absent;                    /* why there may be nothing; it is shown all the same */
+    const char *otherwise;                 /* the same, where there is room */
 };
 struct pr_chart_line {
     enum pr_group group;

@@ -168,13 +168,12 @@ void pr_model_tables(struct pr_model *m, const struct pr_stored *r)
     struct pr_query *q =
         ask(m, r,
             "SELECT json_extract(value, '$.name'), json_extract(value, '$.instances'),"
-            " json_extract(value, '$.metrics.\"procs\".peak'),"
             " json_extract(value, '$.metrics.\"cpu.time\".total'),"
             " json_extract(value, '$.metrics.\"mem.rss\".peak'),"
             " json_extract(value, '$.metrics.\"mem.pss\".peak'),"
             " json_extract(value, '$.metrics.\"mem.uss\".peak') FROM json_each(?1, '$.matches')");
     for (struct pr_model_row *to; step(q) && (to = LIST_ADD(m, &m->matches));)
-        row(m, q, to, 1, 6);
+        row(m, q, to, 1, 5);
     pr_query_free(q);
     q = ask(m, r,
             "SELECT json_extract(value, '$.name'), json_extract(value, '$.model'),"

@@ -203,6 +203,16 @@ const strip = () => {
   const shown = drawn.filter(p => p.level < 2 && p.end > from && p.begin < to && (p.end - p.begin) / wide > 5e-4);
   const events = now.run.events.filter(e => e.at >= from && e.at <= to),
     few = events.length < 8;
+  const x = e => share(e.at) * host.clientWidth,
+    extent = e => 20 + 6.5 * Math.min(40, e.text.length),
+    left = e => share(e.at) > 0.85,
+    reach = e => (left(e) ? [x(e) - extent(e), x(e)] : [x(e), x(e) + extent(e)]);
+  // A name stands where it covers neither another tick nor the name before.
+  const named = events.reduce((list, e) => {
+    const [a, b] = reach(e);
+    const free = events.every(o => o === e || x(o) < a - 8 || x(o) > b) && list.every(o => reach(o)[1] < a);
+    return free ? [...list, e] : list;
+  }, []);
   host.parentNode.hidden = !drawn.length && !now.run.events.length;
   host.className = `rows-${drawn.length ? (drawn.some(p => p.level) ? 2 : 1) : 0}${now.run.events.length ? " ticks" : ""}`;
   fill(
@@ -210,7 +220,7 @@ const strip = () => {
     shown.map(p => place(phaseButton(p, outer.indexOf(p) % 2 === 1), p.begin, p.end)),
     events
       .slice(0, 200)
-      .map(e => place(eventButton(e, few || e.severity === "bad" || e.severity === "warn", share(e.at) > 0.85), e.at)),
+      .map(e => place(eventButton(e, (few && named.includes(e)) || e.severity === "bad" || e.severity === "warn", left(e)), e.at)),
   );
   fill(
     $("range"),
