@@ -145,11 +145,11 @@ static int report(const struct pr_config *c, char *const *names, size_t count)
 {
     struct proctor_error err;
     struct pr_stored *runs[RUNS_MOST] = {0};
-    char *const paths[] = {(char *)c->into};
+    char *const paths[] = {(char *)c->report_into};
     size_t opened = 0;
     while (opened < count && (runs[opened] = pr_runs_open("report", names[opened])))
         opened++;
-    int code = opened == count && !is_a_run(c->into, runs, count) ? 0 : -ENOENT;
+    int code = opened == count && !is_a_run(c->report_into, runs, count) ? 0 : -ENOENT;
     if (code == 0 && (code = pr_report_write(runs, count, paths, 1, &err)) < 0)
         pr_complain("report: %s", err.message);
     for (size_t i = 0; i < opened; i++)
@@ -165,9 +165,9 @@ int pr_main_report(int argc, char **argv)
     size_t count = 0;
     while (first && first + (int)count < argc && argv[first + (int)count])
         count++;
-    if (first && !c.into)
+    if (first && !c.report_into)
         pr_complain("report: -o FILE is missing: its ending says what it is, .html or .json");
-    else if (first && pr_report_check(c.into, &err) < 0)
+    else if (first && pr_report_check(c.report_into, &err) < 0)
         pr_complain("report: %s", err.message);
     else if (first)
         status = report(&c, argv + first, count);

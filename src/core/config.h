@@ -64,7 +64,7 @@ struct pr_config {
         *summary, *mlflow, *prometheus, *textfile, *otlp, *prefix, *root, *color;
     struct pr_list csv, jsonl, match, label, report, select;
     /* Of the commands on recorded runs. */
-    const char *of_name, *status, *since, *before, *format, *into, *keep;
+    const char *of_name, *status, *since, *before, *format, *into, *report_into, *keep;
     struct pr_list of_label;
     bool with_processes, even_running, dry_run, all;
     char *text[OPTION_COUNT]; /* as given; lists joined by commas */

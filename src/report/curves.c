@@ -150,7 +150,7 @@ static bool is_gap(struct pr_curves *c, double interval)
 void pr_curves_sample(struct pr_curves *c, double at, double interval)
 {
     interval = c->samples ? at - c->at : fmax(0, fmin(interval, at));
-    if (c->samples && !(interval > 0)) /* a file that says anything */
+    if (!isfinite(at) || (c->samples && !(interval > 0))) /* a file that says anything */
         return;
     double usual = c->usual;
     bool gap = c->samples && is_gap(c, interval);

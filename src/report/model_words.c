@@ -9,7 +9,7 @@
 #include "util/text.h"
 
 #define COUNT(list)   (sizeof list / sizeof *list)
-#define COMMAND_BYTES 300
+#define COMMAND_BYTES 120
 
 /* The first column of a row of a query on the summary, or of the file; NULL for none. */
 static const char *one(struct pr_model *m, const struct pr_stored *r, const char *sql)

@@ -30,13 +30,15 @@ export const close = async () => {
 };
 export const leave = () => Promise.all((browser ? browser.contexts() : []).map(c => c.close()));
 
-// Opens a page; `page.trouble` has whatever it complained of or asked for.
-export const open = async (model, { theme = "light", width = 1440, height = 900, name } = {}) => {
+// Opens a page of a model.
+export const open = (model, { name, ...look } = {}) =>
+  visit(typeof model === "string" ? write(model, modelOf(model)) : write(name, model), look);
+// Opens a file; `page.trouble` has whatever it complained of or asked for.
+export const visit = async (path, { theme = "light", width = 1440, height = 900 } = {}) => {
   const args = ["--force-color-profile=srgb", ...(process.getuid() === 0 ? ["--no-sandbox"] : [])];
   browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args });
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, acceptDownloads: true });
-  const page = await context.newPage(),
-    path = typeof model === "string" ? write(model, modelOf(model)) : write(name, model);
+  const page = await context.newPage();
   page.trouble = [];
   await context.route(
     url => url.protocol !== "file:" && url.protocol !== "blob:",

@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from proctor_cli import PROCTOR, ROOT, SLACK, finish, query, said, skip_visibly, wait_until
+from test_gpu import FAKE, TWO, Gpu
 
 CONTRACT = ROOT / "tests" / "browser" / "contract.mjs"
 JOB = f"""
@@ -479,3 +480,35 @@ def test_a_report_that_cannot_be_written_is_said_and_the_job_is_not_touched(proc
     assert any("the report cannot be written" in line for line in said(done.stderr))
     done = proctor.run("-q", "--strict", "--report", "no/such/r.html", "true")
     assert done.returncode == 125
+
+
+# --- GPUs -----------------------------------------------------------------------------------------
+
+@pytest.fixture
+def gpu(proctor):
+    assert (FAKE / "libnvidia-ml.so.1").exists(), "build with the tests"
+    return Gpu(proctor)
+
+
+def test_gpus_have_curves_tiles_rows_and_a_finding(gpu, proctor):
+    summary, _, _ = gpu.run(TWO + "util 0 80 0 99\nutil 1 0 0 99\n", "-i", "100ms", "-o", "g.proctor",
+                            "sleep", "1.5")
+    [run] = report(proctor, proctor.work / "g.proctor")["runs"]
+    rows = dict(query(proctor.work / "g.proctor",
+                      "SELECT e.name, max(g.gpu_mem_used_bytes) FROM gpu_samples g "
+                      "JOIN entities e ON e.id = g.entity GROUP BY e.id"))
+    for number, device in enumerate(summary["devices"]):
+        used = run["series"][f"gpu.{number}.mem.used"]
+        assert used["stats"]["max"] == rows[device["name"]]
+        [(capacity,)] = {(used["limit"]["value"],)}
+        assert capacity == device["metrics"]["gpu.mem.total"]["peak"]
+        assert run["series"][f"gpu.{number}.util"]["stats"]["mean"] == pytest.approx(0.8 if number == 0 else 0)
+    assert run["series"]["gpu.0.idle"]["stats"]["mean"] == 0
+    assert run["series"]["gpu.1.idle"]["stats"]["mean"] == 1
+    found = [f["text"] for f in run["findings"] if f["id"] == "gpu-idle"]
+    assert found == ["GPU 1 was idle 100 % of the time."]
+    tiles = {t["id"]: t for t in run["tiles"]}
+    assert tiles["gpu"]["values"][0]["series"] == ["gpu.0.util", "gpu.1.util"]
+    assert [r["model"] for r in run["devices"]["rows"]] == ["H200", "H100"]
+    assert "1 x H200" in run["run"]["host"] and "1 x H100" in run["run"]["host"]
+    assert "GPU 0" in {c["id"]: c for c in run["charts"]}["gpu"]["text"]
