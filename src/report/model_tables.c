@@ -76,6 +76,14 @@ void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
     while (m->series.count && step(q))
         take_metric(m, &m->series.items[0].stats, sizeof *m->series.items, q, 0, duration);
     pr_query_free(q);
+    for (size_t i = 0; i < m->series.count; i++) { /* a file whose parts do not agree */
+        struct pr_model_series *s = &m->series.items[i];
+        const struct pr_curve *c = &m->curves.items[s->curve];
+        if (!(s->stats.max >= c->most)) {
+            s->stats.max = c->most;
+            s->stats.at = c->most_at;
+        }
+    }
 }
 
 /* --- phases ----------------------------------------------------------------------------------- */

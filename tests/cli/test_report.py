@@ -2,6 +2,7 @@
 """Reports: their numbers are those of the run file, computed here once more by SQL."""
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 from proctor_cli import PROCTOR, ROOT, SLACK, finish, query, said, skip_visibly, wait_until
 from test_gpu import FAKE, TWO, Gpu
+from test_runs_damage import VALUES, columns, survives
 
 CONTRACT = ROOT / "tests" / "browser" / "contract.mjs"
 JOB = f"""
@@ -32,10 +34,10 @@ def close(a, b, share=1e-4):
     return abs(a - b) <= share * max(abs(a), abs(b)) + 1e-9
 
 
-def keeps_to_contract(path):
+def keeps_to_contract(*paths):
     if not shutil.which("node"):
         skip_visibly("node, which checks the shape of the model")
-    done = subprocess.run(["node", CONTRACT, path], capture_output=True, text=True)
+    done = subprocess.run(["node", CONTRACT, *paths], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -480,6 +482,32 @@ def test_a_report_that_cannot_be_written_is_said_and_the_job_is_not_touched(proc
     assert any("the report cannot be written" in line for line in said(done.stderr))
     done = proctor.run("-q", "--strict", "--report", "no/such/r.html", "true")
     assert done.returncode == 125
+
+
+# --- files that say anything ----------------------------------------------------------------------
+
+def test_whatever_a_file_has_the_model_keeps_its_shape(proctor, job):
+    dice, bad = random.Random(20261115), proctor.work / "bad.proctor"
+    with sqlite3.connect(job) as db:
+        all_columns = list(columns(db))
+    db.close()
+    made = []
+    for turn, (table, column) in enumerate(all_columns):
+        shutil.copy(job, bad)
+        with sqlite3.connect(bad) as db:
+            if turn % 2:
+                db.execute("DELETE FROM summary")
+                db.execute("UPDATE run SET ended = NULL")
+            try:
+                db.execute(f"UPDATE {table} SET {column} = {dice.choice(VALUES)}")
+            except sqlite3.DatabaseError:
+                pass  # a key, or NOT NULL
+        db.close()
+        path = proctor.work / f"any-{turn}.json"
+        if survives(proctor, "report", bad, "-o", path) == 0:
+            made.append(path)
+    assert len(made) > 100
+    keeps_to_contract(*made)
 
 
 # --- GPUs -----------------------------------------------------------------------------------------
