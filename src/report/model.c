@@ -113,6 +113,7 @@ int pr_model_read(struct pr_model *m, const struct pr_stored *r, size_t bytes,
     }
     pr_model_stats(m, r);
     pr_model_tables(m, r);
+    pr_model_sparks(m, r);
     pr_model_identity(m, r);
     pr_model_method(m, r);
     pr_model_rules(m, r);
@@ -126,6 +127,8 @@ void pr_model_done(struct pr_model *m)
         m->findings.items, m->events.items, m->processes.items, m->matches.items, m->devices.items};
     for (size_t i = 0; i < m->phases.count; i++)
         free(m->phases.items[i].stats);
+    for (size_t i = 0; i < m->processes.count; i++)
+        free(m->processes.items[i].spark);
     free(m->phases.items);
     for (size_t i = 0; i < m->texts.count; i++)
         free(m->texts.items[i]);

@@ -25,10 +25,14 @@ struct pr_model_event {
     const char *kind, *text;
     enum pr_severity severity;
 };
+#define MODEL_PROCESSES 200
+#define MODEL_POINTS    60
 struct pr_model_process {
     int pid, parent; /* parent: index, -1 for none */
     const char *name, *exit;
+    int64_t started; /* wall time, ns */
     double begin, end, cpu, peak, read, written;
+    double *spark; /* MODEL_POINTS of cores over the run, or NULL */
 };
 /* Words beside what they are of; a title begins a section. */
 struct pr_model_words {

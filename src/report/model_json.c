@@ -115,6 +115,19 @@ static void events(struct pr_json *j, const struct pr_model *m)
     pr_json_close(j, ']');
 }
 
+static void spark(struct pr_json *j, const double *points)
+{
+    pr_json_key(j, "spark");
+    if (!points) {
+        pr_json_null(j);
+        return;
+    }
+    pr_json_open(j, '[');
+    for (int i = 0; i < MODEL_POINTS; i++)
+        pr_json_number(j, isnan(points[i]) ? NAN : round(points[i] * 1e3) / 1e3);
+    pr_json_close(j, ']');
+}
+
 static void processes(struct pr_json *j, const struct pr_model *m)
 {
     pr_json_key(j, "processes");
@@ -137,7 +150,7 @@ static void processes(struct pr_json *j, const struct pr_model *m)
         pr_put_number(j, "read", p->read);
         pr_put_number(j, "written", p->written);
         pr_put_text(j, "exit", p->exit);
-        pr_put_text(j, "spark", NULL);
+        spark(j, p->spark);
         pr_json_close(j, '}');
     }
     pr_json_close(j, ']');

@@ -34,6 +34,7 @@ void pr_model_curves(struct pr_model *m, const struct pr_stored *r, struct proct
                      int *ret_code);
 void pr_model_stats(struct pr_model *m, const struct pr_stored *r);
 void pr_model_tables(struct pr_model *m, const struct pr_stored *r);
+void pr_model_sparks(struct pr_model *m, const struct pr_stored *r);
 void pr_model_identity(struct pr_model *m, const struct pr_stored *r);
 void pr_model_method(struct pr_model *m, const struct pr_stored *r);
 void pr_model_rules(struct pr_model *m, const struct pr_stored *r);

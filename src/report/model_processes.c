@@ -11,7 +11,6 @@
 
 #define BY_CPU  90
 #define BY_PEAK 60
-#define MOST    200
 
 enum order { ORDER_CPU, ORDER_PEAK };
 struct chosen {
@@ -64,17 +63,19 @@ static double elapsed(const struct pr_stored *r, int64_t wall)
 static int add(struct pr_model *m, const struct pr_stored *r, struct chosen *c, size_t i, int deep)
 {
     const struct pr_roll_entry *e = pr_roll_at(c->roll, i);
-    if (c->place[i] >= 0 || m->processes.count >= MOST || deep > 32)
+    if (c->place[i] >= 0 || m->processes.count >= MODEL_PROCESSES || deep > 32)
         return c->place[i];
     ssize_t above = parent_of(c->roll, e);
     int parent = above < 0 ? -1 : add(m, r, c, (size_t)above, deep + 1);
-    struct pr_model_process *p = m->processes.count < MOST ? LIST_ADD(m, &m->processes) : NULL;
+    struct pr_model_process *p =
+        m->processes.count < MODEL_PROCESSES ? LIST_ADD(m, &m->processes) : NULL;
     if (!p)
         return -1;
     *p = (struct pr_model_process){.pid = e->pid,
                                    .parent = parent,
                                    .name = pr_model_text(m, "%s", e->comm),
                                    .exit = exit_words(m, e->status),
+                                   .started = e->started,
                                    .begin = elapsed(r, e->started),
                                    .end = e->ended ? elapsed(r, e->ended) : NAN,
                                    .cpu = e->cpu,

@@ -135,6 +135,22 @@ def test_phases_nest_and_have_their_figures(proctor, job):
     assert mark["text"] == "half loss=0.5"
 
 
+def test_the_curve_of_a_process_is_what_it_used(proctor):
+    """Busy in its second half alone, and its child in the first."""
+    path, _ = recorded(proctor, "sh", "-c", "sleep 1; exec python3 -c 'while __import__(\"time\").process_time() < 1: pass'")
+    [run] = report(proctor, path)["runs"]
+    width = run["time"]["at"][-1] / 60
+    root = next(p for p in run["processes"]["list"] if p["parent"] is None)
+    [sampled] = query(path, "SELECT max(p.cpu_time_seconds) FROM process_samples p JOIN entities e ON e.id = p.entity "
+                            "WHERE e.pid = ?", root["pid"])
+    points = [v or 0 for v in root["spark"]]
+    assert len(points) == 60 and sampled > 0.9
+    assert sum(points) * width == pytest.approx(sampled, rel=0.02)
+    assert sum(points[:20]) * width < 0.1
+    sleeper = next(p for p in run["processes"]["list"] if p["name"] == "sleep")
+    assert sleeper["spark"][0] is not None and sleeper["spark"][-1] is None
+
+
 def test_processes_names_and_words_are_there(proctor, job):
     [run] = report(proctor, job)["runs"]
     listed = run["processes"]["list"]
