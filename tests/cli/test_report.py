@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from proctor_cli import PROCTOR, ROOT, SLACK, finish, query, said, skip_visibly, wait_until
+from proctor_cli import PROCTOR, ROOT, SANITIZED, SLACK, finish, query, said, skip_visibly, wait_until
 from test_gpu import FAKE, TWO, Gpu
 from test_runs_damage import VALUES, columns, survives
 
@@ -174,7 +174,7 @@ def test_processes_names_and_words_are_there(proctor, job):
 SECONDS, SPIKE, GAP = 9000, 4321, range(6000, 6200)
 
 
-def long_run(path):
+def long_run(path, seconds=SECONDS):
     """A run of 9,000 seconds at 1 Hz in the place of a short one: one sample is far above all
     others, and 200 are missing."""
     db = sqlite3.connect(path, isolation_level=None)
@@ -185,7 +185,7 @@ def long_run(path):
     db.execute("UPDATE run SET interval = 1, about = json_set(about, '$.interval', 1.0)")
     db.execute("BEGIN")
     before = 0
-    for t in range(1, SECONDS + 1):
+    for t in range(1, seconds + 1):
         if t in GAP:
             continue
         cores = 30 if t == SPIKE else 1 + (t % 100) / 100
@@ -256,6 +256,21 @@ def test_a_gap_in_a_short_run_is_one_bucket_without_values(proctor):
     assert all(s["mean"][lost[0]] is None for s in run["series"].values())
     assert run["time"]["span"][lost[0]] > 0.3
     assert run["late"]
+
+
+def test_memory_and_size_do_not_grow_with_the_run(proctor):
+    """Two days, and with --full a month: the page is small, and so is who makes it."""
+    seconds = 30 * 86400 if os.environ.get("PROCTOR_TEST_FULL") == "1" else 2 * 86400
+    path, _ = recorded(proctor, "true")
+    long_run(path, seconds)
+    room = "ulimit -v 20480;" if not SANITIZED else ""  # KiB; a sanitizer maps terabytes
+    done = subprocess.run(["sh", "-c", f'{room} exec "$@"', "sh", PROCTOR, "report", path, "-o", "long.html"],
+                          cwd=proctor.work, env=proctor.env, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (proctor.work / "long.html").stat().st_size < 1_000_000
+    [run] = in_page((proctor.work / "long.html").read_text())["runs"]
+    assert run["time"]["samples"] == seconds - len(GAP)
+    assert max(v for v in run["series"]["cpu.usage"]["max"] if v is not None) == 30
 
 
 def test_several_long_runs_together_have_fewer_buckets(proctor):
@@ -335,7 +350,7 @@ def test_memory_near_its_limit_is_found(proctor):
     found = findings_of(proctor, "--memory-total", "105M", "python3", "-c", HOLD)
     finding = found["memory-near-limit"]
     assert finding["severity"] in ("warn", "bad") and finding["at"] is not None
-    assert re.search(r"Memory reached \d+ MiB, \d+ % of the limit 105 MiB", finding["text"])
+    assert re.search(r"Memory reached [\d.]+ MiB, \d+ % of the limit 105 MiB", finding["text"])
 
 
 def test_memory_far_from_its_limit_is_not_found(proctor):
