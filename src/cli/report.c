@@ -12,7 +12,6 @@
 
 #include "cli/runs.h"
 #include "report/model.h"
-#include "report/template.h"
 #include "util/fs.h"
 #include "util/output.h"
 
@@ -41,13 +40,8 @@ static int form_of(const char *path, enum form *ret, struct proctor_error *err)
             return pr_error(err, ENOTSUP,
                             "'%.300s': this version does not write %s yet; .html and .json it does",
                             path, forms[i].ending);
-        if (forms[i].form == FORM_HTML && !pr_template_len)
-            return pr_error(err, ENOTSUP,
-                            "'%.300s': this build has no page: install node and npm and build "
-                            "again; .json works without",
-                            path);
         *ret = forms[i].form;
-        return 0;
+        return *ret == FORM_HTML ? pr_model_html_ready(err) : 0;
     }
     return pr_error(err, EINVAL, "'%.300s': its ending says what a report is: .html or .json",
                     path);

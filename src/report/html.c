@@ -20,14 +20,22 @@ static void put_escaped(struct pr_buf *out, const char *json, size_t len)
     }
 }
 
+int pr_model_html_ready(struct proctor_error *err)
+{
+    if (pr_template_len)
+        return 0;
+    return pr_error(err, ENOTSUP,
+                    "this build has no page: install node and npm and build again; .json works "
+                    "without");
+}
+
 int pr_model_html(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
                   struct proctor_error *err)
 {
     const char *place = memmem(pr_template, pr_template_len, PLACE, strlen(PLACE));
     if (!place)
-        return pr_error(err, ENOTSUP,
-                        "this build has no page: install node and npm and build again with "
-                        "`meson configure build -Dpage=enabled`; .json works without");
+        return pr_model_html_ready(err) < 0 ? -ENOTSUP
+                                            : pr_error(err, EINVAL, "the page is broken");
     struct pr_buf json = {0};
     pr_model_json(&json, runs, count);
     pr_buf_add(out, pr_template, (size_t)(place - pr_template));

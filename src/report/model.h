@@ -83,7 +83,9 @@ int pr_model_read(struct pr_model *m, const struct pr_stored *r, size_t bytes,
                   struct proctor_error *err);
 void pr_model_done(struct pr_model *m);
 
-/* "a.json" of one or more runs; the same within the page. -ENOTSUP where this build has none. */
+/* "a.json" of one or more runs; the same within the page. */
 void pr_model_json(struct pr_buf *out, const struct pr_model *const *runs, size_t count);
+/* -ENOTSUP where this build has no page. */
+int pr_model_html_ready(struct proctor_error *err);
 int pr_model_html(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
                   struct proctor_error *err);

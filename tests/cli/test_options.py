@@ -16,7 +16,7 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--name", "x"], ["--run-id", "x"], ["--node", "3"], ["--memory-total", "1G"],
             ["--cpu-total", "2.5"], ["--exact", "auto"], ["--exact", "none"],
             ["--exact", "cgroup"], ["--exact", "perf"], ["--exact", "taskstats"], ["--wait-tree"],
-            ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"], ["--report", "x.html"],
+            ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"], ["--report", "x.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
             ["--match=name=^x$"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \

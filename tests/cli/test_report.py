@@ -51,6 +51,13 @@ def report(proctor, *runs, check=True):
     return json.loads(path.read_text())
 
 
+@pytest.fixture
+def page(proctor):
+    """For tests of pages: this build must have one."""
+    if "has no page" in proctor("report", "nothing", "-o", "x.html").stderr:
+        skip_visibly("a build with the page: node and npm")
+
+
 def recorded(proctor, *words):
     path = proctor.work / "run.proctor"
     done = proctor.run("-q", "-i", "20ms", "-o", path, "--force", *words)
@@ -258,7 +265,7 @@ def test_a_gap_in_a_short_run_is_one_bucket_without_values(proctor):
     assert run["late"]
 
 
-def test_memory_and_size_do_not_grow_with_the_run(proctor):
+def test_memory_and_size_do_not_grow_with_the_run(proctor, page):
     """Two days, and with --full a month: the page is small, and so is who makes it."""
     seconds = 30 * 86400 if os.environ.get("PROCTOR_TEST_FULL") == "1" else 2 * 86400
     path, _ = recorded(proctor, "true")
@@ -403,7 +410,7 @@ def test_at_most_three_findings_the_worst_first(proctor):
 HOSTILE = ["</script><script>alert(1)</script>", "\x1b[31mred\x1b[0m", "a\nb", "\u202egnp.exe", "@MODEL@"]
 
 
-def test_hostile_words_stay_words(proctor):
+def test_hostile_words_stay_words(proctor, page):
     path, done = recorded(proctor, "--name", HOSTILE[0], "--label", "k=" + HOSTILE[1], "sh", "-c",
                           f'"{PROCTOR}" phase "$0" -- "{PROCTOR}" mark "$0"', *HOSTILE)
     assert done.returncode == 0, done.stderr
@@ -417,7 +424,7 @@ def test_hostile_words_stay_words(proctor):
     assert in_page(html)["runs"][0] == run
 
 
-def test_page_and_json_are_the_same_model(proctor, job):
+def test_page_and_json_are_the_same_model(proctor, page, job):
     model = report(proctor, job)
     assert proctor("report", job, "-o", "x.html").returncode == 0
     html = (proctor.work / "x.html").read_text()
@@ -457,9 +464,9 @@ def test_wrong_usage_is_explained(proctor, words, text):
 
 
 def test_what_cannot_be_written_or_read_is_said(proctor, job):
-    done = proctor("report", job, "-o", "no/such/x.html")
+    done = proctor("report", job, "-o", "no/such/x.json")
     assert done.returncode == 1 and "No such file" in done.stderr
-    done = proctor("report", "nothing-like-that", "-o", "x.html")
+    done = proctor("report", "nothing-like-that", "-o", "x.json")
     assert done.returncode == 1 and "nothing-like-that" in done.stderr
     link = proctor.work / "run.json"
     link.symlink_to(job)
@@ -472,7 +479,7 @@ def test_what_cannot_be_written_or_read_is_said(proctor, job):
 
 # --- --report -------------------------------------------------------------------------------------
 
-def test_a_report_at_the_end_of_a_run(proctor):
+def test_a_report_at_the_end_of_a_run(proctor, page):
     done = proctor.run("-q", "-i", "20ms", "-o", "r.proctor", "--report", "r.html", "--report",
                        "r.json", "sh", "-c", "sleep 0.2; exit 4")
     assert (done.returncode, done.stderr) == (4, "")
@@ -497,7 +504,7 @@ def test_a_report_of_what_was_attached_to_and_of_the_machine(proctor):
 
 
 @pytest.mark.parametrize("words, text", [
-    (["--no-record", "--report", "r.html"], "--no-record"),
+    (["--no-record", "--report", "r.json"], "--no-record"),
     (["--report", "r.svg"], "does not write .svg yet"),
     (["--report", "r.json", "--summary", "r.json"], "same file"),
 ])
@@ -508,10 +515,10 @@ def test_what_cannot_become_a_report_is_said_before_the_job_starts(proctor, word
 
 
 def test_a_report_that_cannot_be_written_is_said_and_the_job_is_not_touched(proctor):
-    done = proctor.run("-q", "--report", "no/such/r.html", "sh", "-c", "exit 5")
+    done = proctor.run("-q", "--report", "no/such/r.json", "sh", "-c", "exit 5")
     assert done.returncode == 5
     assert any("the report cannot be written" in line for line in said(done.stderr))
-    done = proctor.run("-q", "--strict", "--report", "no/such/r.html", "true")
+    done = proctor.run("-q", "--strict", "--report", "no/such/r.json", "true")
     assert done.returncode == 125
 
 

@@ -11,7 +11,7 @@ from proctor_cli import SLACK
 
 SEED = 20261115
 COMMANDS = [["show"], ["show", "--json"], ["export", "--format", "jsonl", "--processes"], ["export", "--format", "csv"],
-            ["export", "--format", "runlog"], ["report", "-o", "damaged.json"], ["report", "-o", "damaged.html"]]
+            ["export", "--format", "runlog"], ["report", "-o", "damaged.json"]]
 TIMES = 200
 
 
