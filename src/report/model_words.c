@@ -109,7 +109,7 @@ static void verdict(struct pr_model *m, const struct pr_stored *r)
     if (r->state == RUN_RUNNING) {
         m->verdict = "still running";
     } else if (r->state == RUN_DIED || r->recovered) {
-        m->verdict = "the recorder ended before the job: how the job ended is not known";
+        m->verdict = "cut off: how the job ended is not known";
         m->severity = SEVERITY_WARN;
     } else if (m->signal) {
         m->verdict = pr_model_text(m, "killed by %s", m->signal);
