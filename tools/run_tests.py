@@ -103,6 +103,15 @@ def fuzz(count, seconds):
     count.add(len(results) - sum(map(bool, results)), failed)
 
 
+def browser(count):
+    """The page of the report in Chromium."""
+    title("the page, in a browser")
+    done = run([sys.executable, "tools/browser-tests", "build-test/browser"], stdout=subprocess.PIPE, text=True)
+    print(done.stdout, flush=True)
+    found = re.search(r"^browser: (\d+) passed, (\d+) failed, (\d+) skipped$", done.stdout, re.M)
+    count.add(*(map(int, found.groups()) if found else (0, 1)))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="also what takes its time")
@@ -119,6 +128,7 @@ def main():
             continue
         unit(folder, count, env)
         pytest(folder, count, env, ["tests/cli"] if sanitized else ["tests/cli", "tests/project"])
+    browser(count)
     fuzz(count, 60 if full else 20)
     skipped_is_failure = os.environ.get("CI") == "true" and count.skipped
     print(f"\n{time.monotonic() - began:.0f} seconds")

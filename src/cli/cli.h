@@ -45,6 +45,7 @@ int pr_main_export(int argc, char **argv);
 int pr_main_rm(int argc, char **argv);
 int pr_main_gc(int argc, char **argv);
 int pr_main_recover(int argc, char **argv);
+int pr_main_report(int argc, char **argv);
 
 /* How wrong usage of the command exits. */
 int pr_usage_status(const struct pr_command *command);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/report.h"
 #include "util/clock.h"
 #include "util/fs.h"
 #include "util/output.h"
@@ -54,9 +55,9 @@ static bool same_file(const char *a, const char *b)
 /* The file that an option names, by number; NULL behind the last. */
 static const char *output_at(const struct pr_config *c, size_t number, const char **ret_option)
 {
-    const struct pr_list *const lists[] = {&c->csv, &c->jsonl};
-    static const char *const options[] = {"--csv", "--jsonl", "--summary", "--output"};
-    for (size_t i = 0; i < 2; number -= lists[i++]->count)
+    const struct pr_list *const lists[] = {&c->csv, &c->jsonl, &c->report};
+    static const char *const options[] = {"--csv", "--jsonl", "--report", "--summary", "--output"};
+    for (size_t i = 0; i < 3; number -= lists[i++]->count)
         if (number < lists[i]->count) {
             *ret_option = options[i];
             return lists[i]->items[number];
@@ -64,7 +65,7 @@ static const char *output_at(const struct pr_config *c, size_t number, const cha
     const char *const single[] = {c->summary, c->output};
     for (size_t i = 0; i < 2; i++)
         if (single[i] && number-- == 0) {
-            *ret_option = options[2 + i];
+            *ret_option = options[3 + i];
             return single[i];
         }
     return NULL;
@@ -85,6 +86,24 @@ static bool outputs_differ(const char *name, const struct pr_config *c)
     return true;
 }
 
+/* What a report needs is known before the job starts. */
+static bool reports_can_be(const char *name, const struct pr_config *c)
+{
+    struct proctor_error err;
+    if (c->report.count && c->no_record) {
+        pr_complain("%s: --report is made from the record of the run: it cannot be had with "
+                    "--no-record",
+                    name);
+        return false;
+    }
+    for (size_t i = 0; i < c->report.count; i++)
+        if (pr_report_check(c->report.items[i], &err) < 0) {
+            pr_complain("%s: --report: %s", name, err.message);
+            return false;
+        }
+    return true;
+}
+
 struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv, int *ret_first,
                                          int *ret_status)
 {
@@ -100,7 +119,8 @@ struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv
     m->config.kept = true;
     m->say = say;
     *ret_first = pr_cli_parse(command, argc, argv, &m->config, &help);
-    if (*ret_first > 0 && !help && outputs_differ(name, &m->config))
+    if (*ret_first > 0 && !help && outputs_differ(name, &m->config) &&
+        reports_can_be(name, &m->config))
         return m;
     if (help) {
         pr_cli_help(command);
@@ -177,6 +197,21 @@ static void write_file(struct proctor_monitor *m, struct pr_summary_file *f)
     f->fd = -1;
 }
 
+/* From the file, as anybody would have it afterwards. */
+static void write_reports(struct proctor_monitor *m)
+{
+    const struct pr_list *list = &m->config.report;
+    struct proctor_error err = {.message = "there is no record of this run"};
+    struct pr_stored *r = NULL;
+    int code = m->session.file ? pr_stored_open(&r, m->session.file, STORED_READ, &err) : -ENOENT;
+    if (code == 0)
+        code = pr_report_write(&r, 1, list->items, list->count, &err);
+    if (code < 0)
+        pr_event_problem(&m->session.events, m->session.stats.seconds,
+                         "the report cannot be written: %s", err.message);
+    pr_stored_close(r);
+}
+
 static bool has_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -229,6 +264,8 @@ void pr_finish(struct proctor_monitor *m, struct pr_summary_file *f)
 {
     struct pr_buf text = {0};
     size_t done;
+    if (m->config.report.count)
+        write_reports(m);
     if (f->wanted)
         write_file(m, f);
     if (m->config.verbose)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,6 +59,13 @@ bool pr_runs_summary(const char *command, const struct pr_stored *r, struct pr_b
     if (code < 0)
         pr_complain("%s: %s", command, err.message);
     return code == 0;
+}
+
+bool pr_runs_is_file(const char *path, const char *run)
+{
+    struct stat a, b;
+    return stat(path, &a) == 0 && stat(run, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }
 
 unsigned pr_runs_width(void)

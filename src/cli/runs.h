@@ -14,6 +14,8 @@ int pr_runs_begin(const char *name, int argc, char **argv, int least, int most, 
 struct pr_stored *pr_runs_open(const char *command, const char *run);
 /* Its summary as JSON: the stored one, else one that is rebuilt. False after a complaint. */
 bool pr_runs_summary(const char *command, const struct pr_stored *r, struct pr_buf *out);
+/* Is it the same file? Opening an output would empty it. */
+bool pr_runs_is_file(const char *path, const char *run);
 /* Columns of the terminal on standard output; 0 where there is none. */
 unsigned pr_runs_width(void);
 /* Local time: "2026-11-15 18:32:05". */

@@ -27,6 +27,7 @@ enum pr_command_bit {
     CMD_RM = 256,
     CMD_GC = 512,
     CMD_RECOVER = 1024,
+    CMD_REPORT = 2048,
 };
 enum pr_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_VARIABLE, ORIGIN_OPTION };
 #define LABEL_KEY_MAX 255 /* bytes */
@@ -63,7 +64,7 @@ struct pr_config {
         *summary, *mlflow, *prometheus, *textfile, *otlp, *prefix, *root, *color;
     struct pr_list csv, jsonl, match, label, report, select;
     /* Of the commands on recorded runs. */
-    const char *of_name, *status, *since, *before, *format, *into, *keep;
+    const char *of_name, *status, *since, *before, *format, *into, *report_into, *keep;
     struct pr_list of_label;
     bool with_processes, even_running, even_elsewhere, dry_run, all;
     char *text[OPTION_COUNT]; /* as given; lists joined by commas */

@@ -16,7 +16,7 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--name", "x"], ["--run-id", "x"], ["--node", "3"], ["--memory-total", "1G"],
             ["--cpu-total", "2.5"], ["--exact", "auto"], ["--exact", "none"],
             ["--exact", "cgroup"], ["--exact", "perf"], ["--exact", "taskstats"], ["--wait-tree"],
-            ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"],
+            ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"], ["--report", "x.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
             ["--match=name=^x$"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
@@ -25,8 +25,7 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
                                        "gnu-time")]
 # Those of commands that record nothing; test_runs*.py has them.
 OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all"}
-LATER = [["--report", "x.html"],
-         ["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
+LATER = [["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
          ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"], ["--textfile", "x"],
          ["--prefix", "x"]]
 # Option, value, and what the message must have besides: the remedy.

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the first screen has, and what is below it: tables of groups of series. */
+#include <math.h>
+#include <string.h>
+
+#include "report/model_parts.h"
+
+#define COUNT(list) (sizeof list / sizeof *list)
+#define NO_GPU      "no GPU was seen"
+
+/* The first six of which something is known, or which say why not. */
+const struct pr_tile pr_tiles[] = {
+    {"cpu",
+     "CPU",
+     FAMILY_CPU,
+     {{GROUP_CPU, FIGURE_MEAN, "mean", UNIT_CORES}},
+     {{GROUP_CPU, FIGURE_MAX, "peak", UNIT_CORES}},
+     true,
+     "CPU time was not measured"},
+    {"memory",
+     "Memory",
+     FAMILY_MEMORY,
+     {{GROUP_MEMORY, FIGURE_MAX, "peak", UNIT_BYTES}},
+     {{GROUP_MEMORY, FIGURE_MEAN, "mean", UNIT_BYTES}},
+     true,
+     "memory was not measured"},
+    {"gpu",
+     "GPU",
+     FAMILY_GPU,
+     {{GROUP_GPU_UTIL, FIGURE_MEAN, "mean", UNIT_RATIO}},
+     {{GROUP_GPU_IDLE, FIGURE_MEAN, "idle", UNIT_RATIO}},
+     false,
+     NULL,
+     NO_GPU},
+    {"gpu-memory",
+     "GPU memory",
+     FAMILY_GPU,
+     {{GROUP_GPU_MEMORY, FIGURE_MAX, "peak", UNIT_BYTES}},
+     {{0}},
+     true,
+     NULL},
+    {"disk",
+     "Disk",
+     FAMILY_DISK,
+     {{GROUP_READ, FIGURE_TOTAL, "r", UNIT_BYTES}, {GROUP_WRITE, FIGURE_TOTAL, "w", UNIT_BYTES}},
+     {{GROUP_READ, FIGURE_MAX, "peak r", UNIT_BYTES_PER_SECOND},
+      {GROUP_WRITE, FIGURE_MAX, "w", UNIT_BYTES_PER_SECOND}},
+     false,
+     "input and output were not measured"},
+    {"energy",
+     "Energy",
+     FAMILY_ENERGY,
+     {{GROUP_POWER, FIGURE_TOTAL, "total", UNIT_JOULES}},
+     {{GROUP_POWER, FIGURE_MAX, "peak", UNIT_WATTS}},
+     false,
+     NULL},
+    {"network",
+     "Network",
+     FAMILY_NETWORK,
+     {{GROUP_RECEIVE, FIGURE_TOTAL, "in", UNIT_BYTES},
+      {GROUP_SEND, FIGURE_TOTAL, "out", UNIT_BYTES}},
+     {{GROUP_RECEIVE, FIGURE_MAX, "peak in", UNIT_BYTES_PER_SECOND},
+      {GROUP_SEND, FIGURE_MAX, "out", UNIT_BYTES_PER_SECOND}},
+     false,
+     NULL},
+    {"processes",
+     "Processes",
+     FAMILY_OTHER,
+     {{GROUP_PROCESSES, FIGURE_MAX, "most at once", UNIT_COUNT}},
+     {{GROUP_PROCESSES, FIGURE_MEAN, "mean", UNIT_COUNT}},
+     false,
+     NULL},
+};
+const size_t pr_tile_count = COUNT(pr_tiles);
+
+const struct pr_chart pr_charts[] = {
+    {"cpu",
+     "CPU",
+     "first",
+     "CPU time of all processes of the job per second.",
+     "CPU time was not measured",
+     UNIT_CORES,
+     {{GROUP_CPU, "job"}, {GROUP_CPU_MACHINE, "context"}}},
+    {"memory",
+     "Memory",
+     "first",
+     "Summed over the processes that were alive.",
+     "memory was not measured",
+     UNIT_BYTES,
+     {{GROUP_MEMORY, "job"}}},
+    {"gpu",
+     "GPU",
+     "first",
+     "Share of the time in which anything ran on the device; the thin line is its memory.",
+     NO_GPU,
+     UNIT_RATIO,
+     {{GROUP_GPU_UTIL, "job"}, {GROUP_GPU_MEMORY, "share"}}},
+    {"io",
+     "Disk, network",
+     "first",
+     "Read and received upwards, written and sent downwards; page cache hits are not in it.",
+     "input and output were not measured",
+     UNIT_BYTES_PER_SECOND,
+     {{GROUP_READ, "job"}, {GROUP_WRITE, "down"}, {GROUP_RECEIVE, "job"}, {GROUP_SEND, "down"}}},
+    {"memory-kinds",
+     "Memory by kind",
+     "below",
+     "RSS counts shared pages once for each process, PSS divides them, USS leaves them out.",
+     NULL,
+     UNIT_BYTES,
+     {{GROUP_RSS, "job"}, {GROUP_MEMORY, "job"}, {GROUP_USS, "job"}}},
+    {"processes",
+     "Processes",
+     "below",
+     "Processes that were alive.",
+     NULL,
+     UNIT_COUNT,
+     {{GROUP_PROCESSES, "job"}}},
+    {"power",
+     "Power",
+     "below",
+     "Power of GPUs, and the job's share of that of the CPU packages.",
+     NULL,
+     UNIT_WATTS,
+     {{GROUP_POWER, "job"}}},
+};
+const size_t pr_chart_count = COUNT(pr_charts);
+
+const struct pr_phase_column pr_phase_columns[] = {
+    {"CPU mean", {GROUP_CPU, FIGURE_MEAN, "", UNIT_CORES}},
+    {"CPU time", {GROUP_CPU, FIGURE_TOTAL, "", UNIT_SECONDS}},
+    {"memory peak", {GROUP_MEMORY, FIGURE_MAX, "", UNIT_BYTES}},
+    {"GPU mean", {GROUP_GPU_UTIL, FIGURE_MEAN, "", UNIT_RATIO}},
+    {"read", {GROUP_READ, FIGURE_TOTAL, "", UNIT_BYTES}},
+    {"written", {GROUP_WRITE, FIGURE_TOTAL, "", UNIT_BYTES}},
+    {"energy", {GROUP_POWER, FIGURE_TOTAL, "", UNIT_JOULES}},
+};
+const size_t pr_phase_column_count = COUNT(pr_phase_columns);
+
+/* --- the text alternative ----------------------------------------------------------------------
+ */
+
+static void put_line(const struct pr_model *m, const struct pr_model_series *s, struct pr_buf *out)
+{
+    const struct pr_figures *f = &s->stats;
+    if (isnan(f->max))
+        return;
+    pr_buf_printf(out, "%s%s: least ", out->len ? " " : "", s->label);
+    pr_model_human(out, f->min, s->unit);
+    pr_buf_str(out, ", mean ");
+    pr_model_human(out, f->mean, s->unit);
+    pr_buf_str(out, ", most ");
+    pr_model_human(out, f->max, s->unit);
+    if (!isnan(f->at)) {
+        pr_buf_str(out, " at ");
+        pr_model_human(out, f->at, UNIT_SECONDS);
+        pr_model_in_phase(m, f->at, out);
+    }
+    if (s->limit.text)
+        pr_buf_printf(out, "; %s", s->limit.text);
+    pr_buf_char(out, '.');
+}
+
+void pr_chart_text(const struct pr_model *m, const struct pr_chart *c, struct pr_buf *out)
+{
+    for (size_t i = 0; i < COUNT(c->lines) && c->lines[i].role; i++)
+        for (size_t k = 0; k < m->series.count; k++)
+            if (m->series.items[k].group == c->lines[i].group)
+                put_line(m, &m->series.items[k], out);
+    if (!out->len)
+        pr_buf_str(out, c->absent ? c->absent : "nothing is known");
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the summary has already: statistics, phases, names, devices. SQLite reads its JSON. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/model_parts.h"
+
+#define PHASES_MOST 1000
+
+static struct pr_query *ask(const struct pr_model *m, const struct pr_stored *r, const char *sql)
+{
+    struct pr_query *q = NULL;
+    if (pr_query_new(&q, r->db, sql) < 0)
+        return NULL;
+    pr_query_text(q, 1, m->summary.data);
+    return q;
+}
+
+static bool step(struct pr_query *q)
+{
+    return q && pr_query_step(q) == 1;
+}
+
+/* --- statistics ------------------------------------------------------------------------------- */
+
+#define FIGURES                                                                                    \
+    "json_extract(m.value, '$.min'), json_extract(m.value, '$.mean'),"                             \
+    " json_extract(m.value, '$.peak'), json_extract(m.value, '$.at'),"                             \
+    " json_extract(m.value, '$.total')"
+
+static void take_figures(struct pr_figures *f, struct pr_query *q, int column)
+{
+    double *const fields[] = {&f->min, &f->mean, &f->max, &f->at};
+    for (int i = 0; i < 4; i++) {
+        double v = pr_query_get_number(q, column + i);
+        if (!isnan(v))
+            *fields[i] = v;
+    }
+}
+
+/* Of a metric, to every series that it says something of: its own, or the rate that is made of it.
+ */
+static void take_metric(const struct pr_model *m, struct pr_figures *all, size_t stride,
+                        struct pr_query *q, int column, double seconds)
+{
+    const char *key = pr_query_get_text(q, column);
+    for (size_t i = 0; key && i < m->series.count; i++) {
+        const struct pr_model_series *s = &m->series.items[i];
+        struct pr_figures *f = (struct pr_figures *)((char *)all + i * stride);
+        double total = pr_query_get_number(q, column + 5);
+        if (s->metric && strcmp(s->metric, key) == 0)
+            take_figures(f, q, column + 1);
+        if (!s->counter || strcmp(s->counter, key) != 0 || isnan(total))
+            continue;
+        f->total = total;
+        if (!s->metric && seconds > 0)
+            f->mean = total / seconds;
+    }
+}
+
+static const struct pr_figures unknown = {NAN, NAN, NAN, NAN, NAN};
+
+void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
+{
+    for (size_t i = 0; i < m->series.count; i++) {
+        struct pr_model_series *s = &m->series.items[i];
+        const struct pr_curve *c = &m->curves.items[s->curve];
+        s->stats =
+            (struct pr_figures){c->least, c->integral / c->seconds, c->most, c->most_at, NAN};
+        if (s->unit == UNIT_WATTS || s->unit == UNIT_BYTES_PER_SECOND || s->unit == UNIT_CORES)
+            s->stats.total = c->integral;
+    }
+    double duration = pr_model_number(m, r, "$.run.duration");
+    struct pr_query *q = ask(m, r, "SELECT m.key, " FIGURES " FROM json_each(?1, '$.metrics') m");
+    while (m->series.count && step(q))
+        take_metric(m, &m->series.items[0].stats, sizeof *m->series.items, q, 0, duration);
+    pr_query_free(q);
+    for (size_t i = 0; i < m->series.count; i++) { /* a file whose parts do not agree */
+        struct pr_model_series *s = &m->series.items[i];
+        const struct pr_curve *c = &m->curves.items[s->curve];
+        if (!(s->stats.max >= c->most)) {
+            s->stats.max = c->most;
+            s->stats.at = c->most_at;
+        }
+    }
+}
+
+/* --- phases ----------------------------------------------------------------------------------- */
+
+/* The phase around it: the last one before it that is one level up and not over yet. */
+static int parent_of(const struct pr_model *m, double begin, int level)
+{
+    for (size_t i = m->phases.count; i-- > 0;) {
+        const struct pr_model_phase *p = &m->phases.items[i];
+        if (p->count == 1 && p->level == level - 1 && p->begin <= begin && begin <= p->end)
+            return (int)i;
+    }
+    return -1;
+}
+
+static void add_phase(struct pr_model *m, struct pr_query *q)
+{
+    enum { KEY, NAME, START, SECONDS, DEPTH, INSTANCES, EXACT };
+    const char *name = pr_query_get_text(q, NAME);
+    double begin = pr_value_known(pr_query_get_number(q, START)),
+           seconds = fmax(0, pr_value_known(pr_query_get_number(q, SECONDS)));
+    int level = (int)pr_query_get_int(q, DEPTH);
+    level = level < 0 ? 0 : level > 64 ? 64 : level;
+    int parent = parent_of(m, begin, level);
+    struct pr_model_phase *p = LIST_ADD(m, &m->phases);
+    if (!p)
+        return;
+    *p = (struct pr_model_phase){.name = pr_model_text(m, "%s", name ? name : ""),
+                                 .begin = begin,
+                                 .end = begin + seconds,
+                                 .level = level,
+                                 .parent = parent,
+                                 .count = (int)fmax(1, pr_query_get_number(q, INSTANCES)),
+                                 .exact = pr_query_get_int(q, EXACT) != 0,
+                                 .stats = calloc(m->series.count + 1, sizeof *p->stats)};
+    m->failed |= !p->stats;
+    for (size_t i = 0; p->stats && i < m->series.count; i++)
+        p->stats[i] = unknown;
+}
+
+static void phases(struct pr_model *m, const struct pr_stored *r)
+{
+    long place[PHASES_MOST + 1]; /* in the summary: where it is in the list */
+    for (size_t i = 0; i <= PHASES_MOST; i++)
+        place[i] = -1;
+    struct pr_query *q =
+        ask(m, r,
+            "SELECT key, json_extract(value, '$.name'), json_extract(value, '$.start'),"
+            " json_extract(value, '$.seconds'), json_extract(value, '$.depth'),"
+            " json_extract(value, '$.instances'), json_extract(value, '$.exact')"
+            " FROM json_each(?1, '$.phases') ORDER BY 3, 5");
+    while (m->phases.count < PHASES_MOST && step(q)) {
+        int64_t key = pr_query_get_int(q, 0);
+        add_phase(m, q);
+        if (key >= 0 && key < PHASES_MOST)
+            place[key] = (long)m->phases.count - 1;
+    }
+    pr_query_free(q);
+    q = ask(m, r,
+            "SELECT p.key, m.key, " FIGURES " FROM json_each(?1, '$.phases') p,"
+            " json_each(p.value, '$.metrics') m");
+    while (m->phases.count && step(q)) {
+        int64_t key = pr_query_get_int(q, 0);
+        struct pr_model_phase *p =
+            key >= 0 && key < PHASES_MOST && place[key] >= 0 ? &m->phases.items[place[key]] : NULL;
+        if (p && p->stats)
+            take_metric(m, p->stats, sizeof *p->stats, q, 1, p->end - p->begin);
+    }
+    pr_query_free(q);
+}
+
+/* --- names and devices -------------------------------------------------------------------------
+ */
+
+static void row(struct pr_model *m, struct pr_query *q, struct pr_model_row *to, int texts,
+                int values)
+{
+    *to = (struct pr_model_row){0};
+    for (int i = 0; i < texts; i++) {
+        const char *text = pr_query_get_text(q, i);
+        to->text[i] = pr_model_text(m, "%s", text ? text : "");
+    }
+    for (int i = 0; i < values; i++)
+        to->value[i] = pr_query_get_number(q, texts + i);
+}
+
+void pr_model_tables(struct pr_model *m, const struct pr_stored *r)
+{
+    phases(m, r);
+    struct pr_query *q =
+        ask(m, r,
+            "SELECT json_extract(value, '$.name'), json_extract(value, '$.instances'),"
+            " json_extract(value, '$.metrics.\"cpu.time\".total'),"
+            " json_extract(value, '$.metrics.\"mem.rss\".peak'),"
+            " json_extract(value, '$.metrics.\"mem.pss\".peak'),"
+            " json_extract(value, '$.metrics.\"mem.uss\".peak') FROM json_each(?1, '$.matches')");
+    for (struct pr_model_row *to; step(q) && (to = LIST_ADD(m, &m->matches));)
+        row(m, q, to, 1, 5);
+    pr_query_free(q);
+    q = ask(m, r,
+            "SELECT json_extract(value, '$.name'), json_extract(value, '$.model'),"
+            " json_extract(value, '$.metrics.\"gpu.util\".mean'),"
+            " json_extract(value, '$.metrics.\"gpu.mem.used\".peak'),"
+            " json_extract(value, '$.metrics.\"gpu.power\".mean'),"
+            " json_extract(value, '$.metrics.\"gpu.energy\".total'),"
+            " json_extract(value, '$.metrics.\"gpu.temp\".peak') FROM json_each(?1, '$.devices')");
+    for (struct pr_model_row *to; step(q) && (to = LIST_ADD(m, &m->devices));)
+        row(m, q, to, 2, 5);
+    pr_query_free(q);
+}
