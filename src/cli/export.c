@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/runs.h"
@@ -150,19 +151,11 @@ static int replay(struct export *x, struct proctor_error *err)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* Opening an output empties it. */
-static bool is_the_run(const struct export *x, const char *path)
-{
-    struct stat a, b;
-    return stat(path, &a) == 0 && stat(x->stored->path, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
 static int open_sink(struct export *x, const struct pr_sink_setting *setting,
                      struct proctor_error *err)
 {
     struct pr_sink **sink = &x->sinks[x->sink_count];
-    if (is_the_run(x, setting->path))
+    if (pr_runs_is_file(setting->path, x->stored->path))
         return pr_error(err, EEXIST, "'%s' is the run itself", setting->path);
     int code = setting->dialect ? pr_dialect_open_as(setting, x->shape.form, sink, err)
                : x->shape.form == DIALECT_CSV ? pr_csv_open(setting, sink, err)
@@ -281,7 +274,7 @@ static void write_log(struct pr_runlog *runlog)
 
 static int export_log(struct export *x, struct proctor_error *err)
 {
-    if (is_the_run(x, x->path))
+    if (pr_runs_is_file(x->path, x->stored->path))
         return pr_error(err, EEXIST, "'%s' is the run itself", x->path);
     struct log l = {.runlog = {.full = write_log}, .fd = pr_output_open(x->path)};
     if (l.fd < 0)
