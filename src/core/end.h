@@ -19,6 +19,7 @@ struct pr_end {
     bool mark_final;   /* it cannot have had more */
     double cpu_before; /* used before it was watched */
     double io_brought[END_IO]; /* by children that it waited for, or done before it was watched */
+    double io_told[END_IO];    /* its own by exit records of its threads (source/taskstats.c) */
 };
 
 /* Who was still running at the end. */

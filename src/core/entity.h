@@ -86,6 +86,8 @@ struct pr_entities {
 void pr_entities_done(struct pr_entities *set);
 /* It lives, and is of the job. */
 bool pr_entity_is_here(const struct pr_entity *e);
+/* Its I/O so far with what children brought, i counted from METRIC_IO_READ; NaN for unknown. */
+double pr_entity_io(const struct pr_entity *e, int i);
 /* Nothing of it runs any more. A process whose first thread has ended shows as a zombie, too. */
 bool pr_entity_is_dead(const struct pr_entity *e);
 /* A new member, values absent, descriptors closed; NULL when memory is out. */

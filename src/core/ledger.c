@@ -143,7 +143,8 @@ static void keep_io_apart(const struct pr_entity *e, struct pr_entity *heir)
         if (pr_metrics[i].needs & READ_IO)
             heir->named->since[i] += pr_value_known(e->value[i]);
     for (int i = METRIC_IO_READ; i <= METRIC_IO_WCHAR; i++)
-        heir->end.io_brought[i - METRIC_IO_READ] += pr_value_known(e->value[i]);
+        heir->end.io_brought[i - METRIC_IO_READ] +=
+            pr_value_known(pr_entity_io(e, i - METRIC_IO_READ));
 }
 
 /* A direct child that has only just vanished comes first, but what it takes may have been left by
