@@ -28,10 +28,13 @@ enum pr_life {
 
 struct pr_entity {
     pid_t pid, ppid, pgrp;
-    uint64_t start; /* ticks since boot */
-    char state;     /* as in stat: R S D Z ... */
+    uint32_t stat_pages; /* resident, as stat has it */
+    uint64_t start;      /* ticks since boot */
+    char state;          /* as in stat: R S D Z ... */
     char comm[COMM_MAX];
     enum pr_life life;
+    bool io_old;        /* it has run since its I/O was read */
+    bool resized;       /* stat has shown another size since that was read */
     bool left, away;    /* it lives, but is not of the job any more; was so at the last reading */
     int64_t listed_at;  /* boot time at which a cgroup last named it */
     bool born_inside;   /* started while we recorded: all it used counts */
@@ -79,6 +82,7 @@ struct pr_entities {
     struct pr_entity **spare;   /* dropped ones, to be used again */
     struct pr_entity **scratch; /* room for all, for whoever has to sort some */
     size_t spare_count, spare_cap;
+    bool crowd;                 /* they are so many that some readings are older (tick_depth.c) */
     bool with_mean, with_names; /* members have these; set before there are any */
     uint64_t started, exited;   /* how many have ever been members */
 };
@@ -86,6 +90,8 @@ struct pr_entities {
 void pr_entities_done(struct pr_entities *set);
 /* It lives, and is of the job. */
 bool pr_entity_is_here(const struct pr_entity *e);
+/* Has it run since this was read? */
+bool pr_entity_is_aged(const struct pr_entity *e, enum pr_metric_id id);
 /* Its I/O so far with what children brought, i counted from METRIC_IO_READ; NaN for unknown. */
 double pr_entity_io(const struct pr_entity *e, int i);
 /* Nothing of it runs any more. A process whose first thread has ended shows as a zombie, too. */
