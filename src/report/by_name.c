@@ -18,16 +18,16 @@
 #define OTHERS      "other"
 
 /* CPU time is as last sampled of everybody, so that the order is that of the figures. */
-#define RANKED(column)                                                                       \
+#define RANKED(column)                                                                             \
     "SELECT e." column " FROM entities e LEFT JOIN (SELECT entity, max(cpu_time_seconds) AS used"  \
     " FROM process_samples GROUP BY entity) p ON p.entity = e.id"                                  \
-    " WHERE e.kind = 'process' AND e.first IS NOT NULL AND e." column " IS NOT NULL"\
+    " WHERE e.kind = 'process' AND e.first IS NOT NULL AND e." column " IS NOT NULL"               \
     " GROUP BY 1 ORDER BY total(p.used) DESC, 1 LIMIT ?1"
 
 /* A process that was in the sample before. */
 struct seen {
     uint64_t key;
-    double user, system;
+    double user, system, time;
     unsigned long sample; /* the last one that it was in */
 };
 
@@ -49,7 +49,8 @@ struct gather {
     bool others, failed;
 };
 
-/* --- who --------------------------------------------------------------------------------------- */
+/* --- who ---------------------------------------------------------------------------------------
+ */
 
 static void add_name(struct pr_by_name *n, const char *name)
 {
@@ -99,7 +100,8 @@ static int name_of(struct gather *g, const struct pr_member *m)
     return (int)named;
 }
 
-/* --- what they used ---------------------------------------------------------------------------- */
+/* --- what they used ----------------------------------------------------------------------------
+ */
 
 static uint64_t key_of(const struct pr_member *m)
 {
@@ -187,6 +189,7 @@ static void take_member(struct gather *g, const struct pr_member *m, unsigned lo
     u->samples++;
     u->user += growth(&seen->user, m->value[METRIC_CPU_USER], new, inside);
     u->system += growth(&seen->system, m->value[METRIC_CPU_SYSTEM], new, inside);
+    u->time += growth(&seen->time, m->value[METRIC_CPU_TIME], new, inside);
     seen->sample = sample;
     u->one_uss = most(u->one_uss, m->value[METRIC_MEM_USS]);
     u->one_cpu = most(u->one_cpu, m->value[METRIC_CPU_USAGE]);
@@ -224,7 +227,7 @@ static void take_name(struct gather *g, size_t i)
         [NAME_USS] = uss,
         [NAME_RSS] = s->rss > 0 ? s->rss : NAN,
         [NAME_CPU] = s->cpu_known ? s->cpu : NAN,
-        [NAME_CPU_TIME] = u->user + u->system,
+        [NAME_CPU_TIME] = u->time,
         [NAME_INSTANCES] = (double)s->count,
     };
     u->uss = most(u->uss, uss);
@@ -253,7 +256,8 @@ static void on_sample(void *of, const struct proctor_snapshot *s)
     pr_curves_put(c, g->n->total, total, REACH * c->usual);
 }
 
-/* --- all of it --------------------------------------------------------------------------------- */
+/* --- all of it ---------------------------------------------------------------------------------
+ */
 
 static int by_name(const void *a, const void *b)
 {

@@ -25,7 +25,7 @@ struct pr_name_use {
     double one_uss, one_cpu;          /* the most that one of them had; NaN for unknown */
     double uss, rss, pss;             /* the most that they had together */
     double mean_uss, mean_cpu;        /* of one, over its samples */
-    double user, system;              /* CPU time, that of the dead included */
+    double user, system, time;        /* of the CPU, that of the dead included */
     double first, last;               /* elapsed at samples that had any */
 };
 

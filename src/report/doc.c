@@ -31,7 +31,7 @@ static void put_escaped(struct pr_buf *out, const char *text)
     for (const char *p = text; *p; p++) {
         bool link = (*p == ':' && p[1] == '/') ||
                     (*p == '.' && p >= text + 3 && strncasecmp(p - 3, "www", 3) == 0);
-        if (strchr("\\`*[]<>|~#$&", *p) || (*p == '_' && !in_word(text, p)) || link)
+        if (strchr("\\`*[]<>~#$&", *p) || (*p == '_' && !in_word(text, p)) || link)
             pr_buf_char(out, '\\');
         pr_buf_char(out, *p);
         if ((*p == '@' || *p == '#') && isalnum((unsigned char)p[1]))
@@ -57,7 +57,7 @@ void pr_doc_strong(struct pr_doc *d, const char *text)
     pr_buf_str(&d->line, d->markdown ? "**" : "");
 }
 
-/* Between more backquotes than there are in it; a bar would end a cell even there. */
+/* Between more backquotes than there are in it. */
 static void put_code(struct pr_buf *out, const char *text)
 {
     size_t longest = 0, run = 0;
@@ -68,11 +68,7 @@ static void put_code(struct pr_buf *out, const char *text)
     for (size_t i = 0; i <= longest; i++)
         pr_buf_char(out, '`');
     pr_buf_str(out, longest ? " " : "");
-    for (const char *p = text; *p; p++) {
-        if (*p == '|')
-            pr_buf_char(out, '\\');
-        pr_buf_char(out, *p);
-    }
+    pr_buf_str(out, text);
     pr_buf_str(out, longest ? " " : "");
     for (size_t i = 0; i <= longest; i++)
         pr_buf_char(out, '`');
@@ -145,8 +141,8 @@ void pr_doc_heading(struct pr_doc *d, int level)
     } else {
         size_t wide = pr_text_length(pr_buf_text(&d->line));
         flush(d, "", "");
-        repeat(d->out, level == 1 ? "=" : "-", wide < WIDTH ? wide : WIDTH);
-        pr_buf_char(d->out, '\n');
+        repeat(d->out, level == 1 ? "=" : "-", level == 3 ? 0 : wide < WIDTH ? wide : WIDTH);
+        pr_buf_str(d->out, level == 3 ? "" : "\n");
     }
     pr_buf_char(d->out, '\n');
 }
@@ -216,21 +212,25 @@ void pr_doc_add_column(struct pr_doc_table *t, const char *title, bool words)
 
 void pr_doc_cell(struct pr_doc *d, struct pr_doc_table *t)
 {
-    const char *text = pr_buf_text(&d->line);
-    pr_buf_add(&t->text, text, strlen(text) + 1);
+    for (const char *p = pr_buf_text(&d->line); *p; p++) {
+        if (*p == '|' && d->markdown) /* it would end the cell, even within code */
+            pr_buf_char(&t->text, '\\');
+        pr_buf_char(&t->text, *p);
+    }
+    pr_buf_char(&t->text, '\0');
     t->cells++;
     d->out->failed |= d->line.failed;
     pr_buf_reset(&d->line);
 }
 
-static void put_cell(struct pr_doc *d, const struct pr_doc_table *t, const char *text, size_t column,
-                     const size_t *wide, bool last)
+static void put_cell(struct pr_doc *d, const struct pr_doc_table *t, const char *text,
+                     size_t column, const size_t *wide)
 {
     size_t length = pr_text_length(text), pad = length < wide[column] ? wide[column] - length : 0;
     if (!t->columns[column].words)
         repeat(d->out, " ", pad);
     pr_buf_str(d->out, text);
-    if (t->columns[column].words && (d->markdown || !last))
+    if (t->columns[column].words)
         repeat(d->out, " ", pad);
 }
 
@@ -249,13 +249,15 @@ static void put_row(struct pr_doc *d, const struct pr_doc_table *t, const char *
             continue;
         if (i)
             pr_buf_str(d->out, d->markdown ? " | " : "  ");
-        put_cell(d, t, cells[i], i, wide, i + 1 == to);
+        put_cell(d, t, cells[i], i, wide);
     }
+    while (!d->markdown && d->out->len && d->out->data[d->out->len - 1] == ' ')
+        d->out->len--;
     pr_buf_str(d->out, d->markdown ? " |\n" : "\n");
 }
 
-static void put_rule(struct pr_doc *d, const struct pr_doc_table *t, const size_t *wide, size_t from,
-                     size_t to)
+static void put_rule(struct pr_doc *d, const struct pr_doc_table *t, const size_t *wide,
+                     size_t from, size_t to)
 {
     pr_buf_str(d->out, d->markdown ? "|" : "");
     for (size_t i = 0; i < t->count; i++) {
@@ -273,8 +275,8 @@ static void put_rule(struct pr_doc *d, const struct pr_doc_table *t, const size_
     pr_buf_char(d->out, '\n');
 }
 
-static void put_part(struct pr_doc *d, const struct pr_doc_table *t, const size_t *wide, size_t from,
-                     size_t to)
+static void put_part(struct pr_doc *d, const struct pr_doc_table *t, const size_t *wide,
+                     size_t from, size_t to)
 {
     const char *cells[DOC_COLUMNS], *p = t->text.data;
     for (size_t i = 0; i < t->count; i++)

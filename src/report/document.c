@@ -53,9 +53,10 @@ void pr_document_picture(struct pr_doc *d, const struct pr_pictures *p, int plot
 
 static void head(struct pr_doc *d, const struct pr_model *m)
 {
-    static const char *const words[] = {
-        [SEVERITY_GOOD] = "Good", [SEVERITY_NOTE] = "Note", [SEVERITY_WARN] = "Warning",
-        [SEVERITY_BAD] = "Trouble"};
+    static const char *const words[] = {[SEVERITY_GOOD] = "Good",
+                                        [SEVERITY_NOTE] = "Note",
+                                        [SEVERITY_WARN] = "Warning",
+                                        [SEVERITY_BAD] = "Trouble"};
     struct pr_buf where = {0};
     pr_doc_code(d, m->command, 0);
     pr_doc_heading(d, 1);
@@ -84,23 +85,22 @@ static void head(struct pr_doc *d, const struct pr_model *m)
 /* What is in the table, and what it is called. */
 static const struct {
     enum pr_group group;
-    const char *title;
-    bool device;        /* there may be several: the label of the series says which */
-    enum pr_unit total; /* of its integral; UNIT_COUNT: it has none */
+    const char *title, *behind; /* with the label of the series between them, or NULL without */
+    enum pr_unit total;         /* of its integral; UNIT_COUNT: it has none */
 } figures[] = {
-    {GROUP_CPU, "CPU", false, UNIT_SECONDS},
-    {GROUP_CPU_MACHINE, "CPU, whole machine", false, UNIT_COUNT},
-    {GROUP_MEMORY, "memory", true, UNIT_COUNT},
-    {GROUP_RSS, "memory", true, UNIT_COUNT},
-    {GROUP_USS, "memory", true, UNIT_COUNT},
-    {GROUP_GPU_UTIL, "busy", true, UNIT_COUNT},
-    {GROUP_GPU_MEMORY, "memory", true, UNIT_COUNT},
-    {GROUP_READ, "disk read", false, UNIT_BYTES},
-    {GROUP_WRITE, "disk written", false, UNIT_BYTES},
-    {GROUP_RECEIVE, "network received", false, UNIT_BYTES},
-    {GROUP_SEND, "network sent", false, UNIT_BYTES},
-    {GROUP_POWER, "power", true, UNIT_JOULES},
-    {GROUP_PROCESSES, "processes", false, UNIT_COUNT},
+    {GROUP_CPU, "CPU", NULL, UNIT_SECONDS},
+    {GROUP_CPU_MACHINE, "CPU, whole machine", NULL, UNIT_COUNT},
+    {GROUP_MEMORY, "memory, ", "", UNIT_COUNT},
+    {GROUP_RSS, "memory, ", "", UNIT_COUNT},
+    {GROUP_USS, "memory, ", "", UNIT_COUNT},
+    {GROUP_GPU_UTIL, "", " busy", UNIT_COUNT},
+    {GROUP_GPU_MEMORY, "", "", UNIT_COUNT},
+    {GROUP_READ, "disk read", NULL, UNIT_BYTES},
+    {GROUP_WRITE, "disk written", NULL, UNIT_BYTES},
+    {GROUP_RECEIVE, "network received", NULL, UNIT_BYTES},
+    {GROUP_SEND, "network sent", NULL, UNIT_BYTES},
+    {GROUP_POWER, "power, ", "", UNIT_JOULES},
+    {GROUP_PROCESSES, "processes", NULL, UNIT_COUNT},
 };
 
 static void figure_row(struct pr_doc *d, struct pr_doc_table *t, const struct pr_model_series *s,
@@ -108,9 +108,9 @@ static void figure_row(struct pr_doc *d, struct pr_doc_table *t, const struct pr
 {
     const struct pr_figures *f = &s->stats;
     pr_doc_words(d, figures[i].title);
-    if (figures[i].device) {
-        pr_doc_words(d, ", ");
+    if (figures[i].behind) {
         pr_doc_words(d, s->label);
+        pr_doc_words(d, figures[i].behind);
     }
     pr_doc_cell(d, t);
     pr_doc_human(d, f->mean, s->unit);
@@ -143,22 +143,17 @@ static void figure_table(struct pr_doc *d, const struct pr_model *m)
     pr_doc_table(d, &t);
 }
 
-/* What a reader who does not see the picture has to know. */
+/* Who does not see the picture finds its figures in the table before it. */
 static void overview(struct pr_doc *d, const struct pr_model *m, const struct pr_pictures *p)
 {
     if (p->files) {
-        struct pr_buf words = {0};
-        for (size_t i = 0; i < pr_chart_count; i++) {
-            if (strcmp(pr_charts[i].place, "first") != 0)
-                continue;
-            struct pr_buf one = {0};
-            pr_chart_text(m, &pr_charts[i], &one);
-            pr_buf_printf(&words, "%s%s. %s", words.len ? " " : "", pr_charts[i].title,
-                          pr_buf_text(&one));
-            pr_buf_done(&one);
-        }
-        pr_doc_words(d, pr_buf_text(&words));
-        pr_buf_done(&words);
+        size_t count = 0;
+        for (size_t i = 0; i < pr_chart_count; i++)
+            if (strcmp(pr_charts[i].place, "first") == 0) {
+                pr_doc_words(d, count++ ? "; " : "");
+                pr_doc_words(d, pr_charts[i].title);
+            }
+        pr_doc_words(d, " over time: the table above has the figures");
         pr_document_picture(d, p, -1);
         return;
     }

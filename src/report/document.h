@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report as a document to be read: Markdown or plain text, of the same parts in the same words. */
+/* A report as a document to be read: Markdown or plain text, of the same parts in the same words.
+ */
 #pragma once
 #include "report/by_name.h"
 #include "report/model.h"

@@ -13,12 +13,12 @@ static const struct {
     const char *title;
     enum pr_unit unit;
 } columns[] = {
-    {"processes", UNIT_COUNT},       {"samples", UNIT_COUNT},
-    {"peak USS of one", UNIT_BYTES}, {"peak USS together", UNIT_BYTES},
+    {"processes", UNIT_COUNT},         {"samples", UNIT_COUNT},
+    {"peak USS of one", UNIT_BYTES},   {"peak USS together", UNIT_BYTES},
     {"peak RSS together", UNIT_BYTES}, {"peak PSS together", UNIT_BYTES},
-    {"peak CPU of one", UNIT_CORES}, {"CPU user", UNIT_SECONDS},
-    {"CPU system", UNIT_SECONDS},    {"CPU time", UNIT_SECONDS},
-    {"mean USS of one", UNIT_BYTES}, {"mean CPU of one", UNIT_CORES},
+    {"peak CPU of one", UNIT_CORES},   {"CPU user", UNIT_SECONDS},
+    {"CPU system", UNIT_SECONDS},      {"CPU time", UNIT_SECONDS},
+    {"mean USS of one", UNIT_BYTES},   {"mean CPU of one", UNIT_CORES},
     {"seen for", UNIT_SECONDS},
 };
 
@@ -39,7 +39,7 @@ static void table(struct pr_doc *d, const struct pr_by_name *n)
                                                u->one_cpu,
                                                u->user,
                                                u->system,
-                                               u->user + u->system,
+                                               u->time,
                                                u->mean_uss,
                                                u->mean_cpu,
                                                u->last - u->first};
@@ -105,9 +105,10 @@ void pr_document_names(struct pr_doc *d, const struct pr_by_name *n, const struc
     pr_doc_heading(d, 2);
     total(d, n);
     table(d, n);
-    pr_doc_words(d, "USS is memory that a process shares with nobody: what would be free if it ended. "
-                    "RSS counts shared pages once for each process. Figures are of samples: what a "
-                    "process used after its last one is in the total of the job alone.");
+    pr_doc_words(d,
+                 "USS is memory that a process shares with nobody: what would be free if it ended. "
+                 "RSS counts shared pages once for each process. Figures are of samples: what a "
+                 "process used after its last one is in the total of the job alone.");
     pr_doc_paragraph(d);
     if (p->files)
         plots(d, n, p);

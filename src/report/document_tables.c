@@ -30,10 +30,10 @@ double pr_document_value(const struct pr_model *m, const struct pr_value_of *v,
         if (m->series.items[i].group != v->group || isnan(one))
             continue;
         count++;
-        value = count == 1               ? one
-                : v->stat == FIGURE_MAX  ? fmax(value, one)
-                : v->stat == FIGURE_MIN  ? fmin(value, one)
-                                         : value + one;
+        value = count == 1              ? one
+                : v->stat == FIGURE_MAX ? fmax(value, one)
+                : v->stat == FIGURE_MIN ? fmin(value, one)
+                                        : value + one;
     }
     return v->stat == FIGURE_MEAN && count ? value / (double)count : value;
 }
@@ -139,8 +139,9 @@ static void process_row(struct pr_doc *d, struct pr_doc_table *t, const struct p
     const struct {
         double value;
         enum pr_unit unit;
-    } cells[] = {{p->cpu, UNIT_SECONDS},   {p->peak, UNIT_BYTES},     {p->read, UNIT_BYTES},
-                 {p->written, UNIT_BYTES}, {p->begin, UNIT_SECONDS},  {p->end - p->begin, UNIT_SECONDS}};
+    } cells[] = {{p->cpu, UNIT_SECONDS},   {p->peak, UNIT_BYTES},
+                 {p->read, UNIT_BYTES},    {p->written, UNIT_BYTES},
+                 {p->begin, UNIT_SECONDS}, {p->end - p->begin, UNIT_SECONDS}};
     pr_doc_code(d, p->name, NAME_LETTERS);
     pr_doc_cell(d, t);
     pr_doc_human(d, p->pid, UNIT_COUNT);
@@ -155,8 +156,8 @@ static void process_row(struct pr_doc *d, struct pr_doc_table *t, const struct p
 
 static void processes(struct pr_doc *d, const struct pr_model *m)
 {
-    static const char *const titles[] = {"process",   "pid",    "CPU time", "peak RSS", "read",
-                                         "written",   "begins at", "time",  "end"};
+    static const char *const titles[] = {"process", "pid",       "CPU time", "peak RSS", "read",
+                                         "written", "begins at", "time",     "end"};
     const struct pr_model_process *list[MODEL_PROCESSES];
     struct pr_doc_table t = {0};
     size_t count = m->processes.count;

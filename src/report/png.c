@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is declared here of librsvg (2.46), cairo and glib is their stable interface, so that nothing
- * but the libraries themselves is needed, and those only where somebody wants a PNG. */
+/* What is declared here of librsvg (2.46), cairo and glib is their stable interface, so that
+ * nothing but the libraries themselves is needed, and those only where somebody wants a PNG. */
 #include "report/png.h"
 
 #include <errno.h>
@@ -101,7 +101,8 @@ static int add(void *of, const unsigned char *data, unsigned len)
 
 static int failed(struct failure *why, struct proctor_error *err)
 {
-    int code = pr_error(err, EIO, "PNG cannot be drawn: %.300s", why ? why->message : "librsvg failed");
+    int code =
+        pr_error(err, EIO, "PNG cannot be drawn: %.300s", why ? why->message : "librsvg failed");
     if (why)
         lib.failure_free(why);
     return code;
@@ -133,8 +134,7 @@ int pr_png(struct pr_buf *out, const struct pr_picture *picture, struct proctor_
     if (code < 0)
         return code;
     double scale = fmin(2, SIDE_MOST / fmax(picture->width, picture->height));
-    struct rsvg *svg =
-        lib.load((const unsigned char *)picture->svg.data, picture->svg.len, &why);
+    struct rsvg *svg = lib.load((const unsigned char *)picture->svg.data, picture->svg.len, &why);
     if (!svg)
         return failed(why, err);
     code = draw(out, svg, floor(picture->width * scale), floor(picture->height * scale), err);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pictures of a report as SVG that needs nothing else: no script, no style sheet, no font of its
- * own. Drawn as doc/report-model.md and the page have it: peaks survive, gaps are gaps, limits where
- * they matter. */
+ * own. Drawn as doc/report-model.md and the page have it: peaks survive, gaps are gaps, limits
+ * where they matter. */
 #pragma once
 #include "report/model.h"
 
 struct pr_by_name;
 
-/* --- what is written --------------------------------------------------------------------------- */
+/* --- what is written ---------------------------------------------------------------------------
+ */
 
 #define SVG_INK     "#1f2429"
 #define SVG_MUTED   "#5b636b"
@@ -42,7 +43,8 @@ void pr_svg_line(struct pr_buf *out, double x1, double y1, double x2, double y2,
 void pr_svg_document(struct pr_buf *out, struct pr_buf *parts, double width, double height,
                      const char *title, const char *words);
 
-/* --- a plot ------------------------------------------------------------------------------------ */
+/* --- a plot ------------------------------------------------------------------------------------
+ */
 
 #define PLOT_LINES  40
 #define PLOT_BOUNDS 8
@@ -81,7 +83,8 @@ void pr_svg_time(struct pr_buf *out, double duration, const struct pr_box *box, 
 /* 1, 2 or 5 times a power of ten, so that there are at most so many steps up to `size`. */
 double pr_svg_step(double size, int most);
 
-/* --- pictures ---------------------------------------------------------------------------------- */
+/* --- pictures ----------------------------------------------------------------------------------
+ */
 
 struct pr_picture {
     struct pr_buf svg;

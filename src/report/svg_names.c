@@ -79,20 +79,20 @@ static void add_lines(struct pr_plot *p, const struct pr_by_name *n, int plot)
             if (curve < 0 || !n->time.items[curve].known)
                 continue;
             bool both = shapes[plot].count == 2;
-            p->lines[p->count++] =
-                (struct pr_plot_line){.curve = &n->time.items[curve],
-                                      .label = both && which == NAME_RSS ? NULL : n->items[i].name,
-                                      .color = color_of(n, i),
-                                      .ink = color_of(n, i),
-                                      .dash = both && which == NAME_RSS ? "5 3"
-                                              : i >= 8                  ? "2 2"
-                                                                        : NULL,
-                                      .width = both && which == NAME_RSS ? 1 : 1.75,
-                                      .factor = 1,
-                                      .peak = which == NAME_CPU_TIME ? NAN : n->time.items[curve].most,
-                                      .at = n->time.items[curve].most_at,
-                                      .band = plot == PLOT_USS || plot == PLOT_CPU,
-                                      .step = plot == PLOT_COUNT};
+            p->lines[p->count++] = (struct pr_plot_line){
+                .curve = &n->time.items[curve],
+                .label = both && which == NAME_RSS ? NULL : n->items[i].name,
+                .color = color_of(n, i),
+                .ink = color_of(n, i),
+                .dash = both && which == NAME_RSS ? "5 3"
+                        : i >= 8                  ? "2 2"
+                                                  : NULL,
+                .width = both && which == NAME_RSS ? 1 : 1.75,
+                .factor = 1,
+                .peak = which == NAME_CPU_TIME ? NAN : n->time.items[curve].most,
+                .at = n->time.items[curve].most_at,
+                .band = plot == PLOT_USS || plot == PLOT_CPU,
+                .step = plot == PLOT_COUNT};
         }
 }
 
@@ -139,7 +139,8 @@ int pr_svg_name_plot(struct pr_picture *out, const struct pr_by_name *n, int plo
     add_lines(p, n, plot);
     if (p->total) {
         say_total(n, &peak, &memory);
-        p->bounds[p->bound_count++] = (struct pr_plot_bound){n->peak, pr_buf_text(&peak), true, true};
+        p->bounds[p->bound_count++] =
+            (struct pr_plot_bound){n->peak, pr_buf_text(&peak), true, true};
         if (n->memory > 0)
             p->bounds[p->bound_count++] =
                 (struct pr_plot_bound){n->memory, pr_buf_text(&memory), false, true};

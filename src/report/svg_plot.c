@@ -7,10 +7,10 @@
 #include "report/model_parts.h"
 #include "report/svg.h"
 
-#define POINTS       400  /* of a line: more could not be told apart */
-#define LIMIT_SHARE  0.6  /* of a limit: below that it would only flatten the lines */
-#define CONTEXT_MOST 1.6  /* times the job: no more room than that for the machine */
-#define NAME_GAP     12   /* between two names at the ends of lines */
+#define POINTS       400 /* of a line: more could not be told apart */
+#define LIMIT_SHARE  0.6 /* of a limit: below that it would only flatten the lines */
+#define CONTEXT_MOST 1.6 /* times the job: no more room than that for the machine */
+#define NAME_GAP     12  /* between two names at the ends of lines */
 #define NAME_LETTERS 16
 
 struct point {
@@ -82,7 +82,7 @@ enum which { WHICH_MEAN, WHICH_MIN, WHICH_MAX };
 
 static double value_of(const struct point *p, enum which which)
 {
-    return which == WHICH_MEAN ? pr_curve_mean(&p->cell)
+    return which == WHICH_MEAN  ? pr_curve_mean(&p->cell)
            : which == WHICH_MIN ? p->cell.min
                                 : p->cell.max;
 }
@@ -256,11 +256,12 @@ static void axis(struct pr_buf *out, const struct frame *f)
     const char *name;
     struct pr_buf text = {0};
     double all = f->up + f->down, by = pr_units_scale(fmax(f->up, f->down), f->p->unit, &name);
-    int room = (int)fmax(2, f->box.h / 24);
+    int room = (int)fmin(6, fmax(2, f->box.h / 24));
     double step = pr_svg_step(all / by, room) * by;
     if (f->p->unit == UNIT_COUNT)
         step = fmax(1, step);
-    for (double v = -floor(f->down / step) * step; v <= f->up * (1 + 1e-9); v += step) {
+    for (double v = -floor(f->down / step) * step; !f->p->absent && v <= f->up * (1 + 1e-9);
+         v += step) {
         pr_svg_line(out, f->box.x, y_of(f, v), f->box.x + f->box.w, y_of(f, v),
                     fabs(v) < step / 2 ? SVG_CONTEXT : SVG_GRID, 1, NULL);
         pr_buf_reset(&text);
@@ -268,7 +269,8 @@ static void axis(struct pr_buf *out, const struct frame *f)
         pr_svg_text(out, f->box.x - 6, y_of(f, v) + 3.5, &pen, pr_buf_text(&text), 0);
     }
     pr_buf_reset(&text);
-    pr_buf_printf(&text, "%s%s%s", f->p->title, *name ? ", " : "", name);
+    pr_buf_printf(&text, "%s%s%s", f->p->title, *name && !f->p->absent ? ", " : "",
+                  f->p->absent ? "" : name);
     const struct pr_svg_pen head = {SVG_INK, 11, ANCHOR_START, true, true};
     pr_svg_text(out, f->box.x, f->box.y - 4, &head, pr_buf_text(&text), 0);
     pr_buf_done(&text);
@@ -327,7 +329,7 @@ static void draw_peaks(struct pr_buf *out, const struct frame *f)
         pr_buf_printf(out, "Z\" fill=\"%s\"/>\n", l->ink);
         pr_buf_reset(&text);
         pr_model_human(&text, l->peak, f->p->unit);
-        pr_svg_text(out, x + (left ? -7 : 7), y + way * 3 + 3.5, &pen, pr_buf_text(&text), 0);
+        pr_svg_text(out, x + (left ? -7 : 7), y + way * 5 + 3.5, &pen, pr_buf_text(&text), 0);
     }
     pr_buf_done(&text);
 }
@@ -412,7 +414,8 @@ void pr_svg_plot(struct pr_buf *out, const struct pr_plot *p, const struct pr_bo
         for (size_t i = p->total ? p->count : 0; i < p->count; i++)
             draw_line(out, f, &p->lines[i]);
         draw_bounds(out, f);
-        draw_peaks(out, f);
+        if (!p->total)
+            draw_peaks(out, f);
         draw_names(out, f);
     }
     free(f);
@@ -420,10 +423,10 @@ void pr_svg_plot(struct pr_buf *out, const struct pr_plot *p, const struct pr_bo
 
 void pr_svg_time(struct pr_buf *out, double duration, const struct pr_box *box, double top)
 {
-    static const double steps[] = {1e-4, 2e-4, 5e-4,  1e-3,  2e-3,  5e-3,  0.01,   0.02,   0.05,
-                                   0.1,  0.2,  0.5,   1,     2,     5,     10,     15,     30,
-                                   60,   120,  300,   600,   900,   1800,  3600,   7200,   10800,
-                                   21600, 43200, 86400, 172800, 432000, 864000, 1728000, 4320000};
+    static const double steps[] = {
+        1e-4, 2e-4, 5e-4,  1e-3,  2e-3,  5e-3,  0.01,   0.02,   0.05,   0.1,     0.2,    0.5,
+        1,    2,    5,     10,    15,    30,    60,     120,    300,    600,     900,    1800,
+        3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000, 1728000, 4320000};
     const struct pr_svg_pen pen = {SVG_MUTED, 10, ANCHOR_MIDDLE, false, false};
     struct pr_buf text = {0};
     double most = box->w / 90, step = steps[sizeof steps / sizeof *steps - 1];

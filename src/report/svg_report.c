@@ -87,7 +87,9 @@ static void add_line(struct picture *to, const struct pr_model *m, const struct 
         .ink = context ? SVG_MUTED : colors[s->family].ink,
         .dash = context ? NULL : dashes[nth % COUNT(dashes)],
         .width = context || share ? 1 : 1.75,
-        .factor = down ? -1 : share ? 1 / s->limit.value : 1,
+        .factor = down    ? -1
+                  : share ? 1 / s->limit.value
+                          : 1,
         .peak = context || share ? NAN : s->stats.max,
         .at = s->stats.at,
         .band = !context && !share,
@@ -168,7 +170,8 @@ static void draw_strip(struct pr_buf *out, const struct pr_model *m, double y, i
         pr_buf_str(out, "<g><title>");
         pr_svg_escape(out, e->text, 200);
         pr_buf_str(out, "</title>\n");
-        pr_svg_line(out, x, y - 4, x, y + ROW * rows - 2, bad ? SVG_BAD : SVG_INK, bad ? 2 : 1, NULL);
+        pr_svg_line(out, x, y - 4, x, y + ROW * rows - 2, bad ? SVG_BAD : SVG_INK, bad ? 2 : 1,
+                    NULL);
         pr_buf_str(out, "</g>\n");
     }
 }

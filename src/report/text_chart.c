@@ -39,7 +39,9 @@ static void put_row(struct pr_buf *out, const double *column, double top, int ro
         if (isnan(column[i]))
             pr_buf_str(out, row ? " " : "\u00b7");
         else
-            pr_buf_str(out, blocks[height >= 8 ? 8 : height > (row ? 0.5 : 1) ? (int)lround(height) : !row]);
+            pr_buf_str(out, blocks[height >= 8                ? 8
+                                   : height > (row ? 0.5 : 1) ? (int)lround(height)
+                                                              : !row]);
         if (out->len && out->data[out->len - 1] != ' ')
             end = out->len;
     }
