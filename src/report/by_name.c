@@ -278,7 +278,9 @@ static void finish(struct gather *g, struct pr_model *m, const struct pr_stored 
     n->at = total && total->known ? total->most_at : NAN;
     n->memory = pr_model_number(m, r, "$.metrics.\"system.mem.total\".peak");
     n->duration = m->duration;
-    n->absent = "it was not read";
+    n->absent = pr_selected(&r->select, METRIC_MEM_USS)
+                    ? "it was not read"
+                    : "USS was not asked for (--no-pss, --select)";
     if (pr_query_new(&q, r->db,
                      "SELECT json_extract(value, '$.reason') FROM json_each(?1, '$.absent')"
                      " WHERE json_extract(value, '$.metric') = 'mem.uss'") == 0) {

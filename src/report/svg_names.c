@@ -44,7 +44,7 @@ static const struct {
 
 static const char *color_of(const struct pr_by_name *n, size_t i)
 {
-    static const char *const colors[] = {"#0072b2", "#a66e00", "#00805d", "#a34c80",
+    static const char *const colors[] = {"#0072b2", "#8a5c00", "#00805d", "#a34c80",
                                          "#6a51a3", "#8b4a2b", "#4b6a00", "#3c4650"};
     bool other = n->count > 1 && i + 1 == n->count && strcmp(n->items[i].name, "other") == 0;
     return other ? "#6f7780" : colors[i % COUNT(colors)];
