@@ -10,6 +10,7 @@
 #define POINTS       400 /* of a line: more could not be told apart */
 #define LIMIT_SHARE  0.6 /* of a limit: below that it would only flatten the lines */
 #define CONTEXT_MOST 1.6 /* times the job: no more room than that for the machine */
+#define FIGURE_ROOM  16  /* beyond the lines: for the figure at the peak */
 #define NAME_GAP     12  /* between two names at the ends of lines */
 #define NAME_LETTERS 16
 
@@ -231,11 +232,12 @@ static void extent(struct frame *f)
             f->up = fmax(f->up, p->bounds[i].value);
     if (context > f->up)
         f->up = f->up > 0 ? fmin(context, f->up * CONTEXT_MOST) : context;
-    f->up *= 1.17; /* room for the figure at the peak */
-    f->down *= 1.22;
-    f->up = fmax(f->up, f->down / 4);
-    if (!(f->up > 0))
+    if (!(f->up + f->down > 0))
         f->up = 1;
+    double room = f->down > 0 ? 2 * FIGURE_ROOM : FIGURE_ROOM,
+           per_point = (f->up + f->down) / (f->box.h - room);
+    f->down += f->down > 0 ? FIGURE_ROOM * per_point : 0;
+    f->up += FIGURE_ROOM * per_point;
 }
 
 double pr_svg_step(double size, int most)

@@ -16,12 +16,16 @@
 #define LEFT          56
 #define RIGHT         96
 #define PLOT_HEIGHT   104
+#define ABSENT_HEIGHT 20
 #define PLOT_GAP      24
 #define ROW           16 /* of the phases */
 #define ROWS          2
 #define LETTER        6.4 /* the width of one of 11 px, about */
 #define FINDING_WIDTH 145
 #define EVENTS_MOST   300
+#define BAND_LEAST    4 /* narrower ones would only flicker */
+
+#define TROUBLE_LETTERS 48
 
 static const struct {
     const char *line, *ink;
@@ -184,14 +188,29 @@ static void draw_bands(struct pr_buf *out, const struct pr_model *m, double top,
         const struct pr_model_phase *p = &m->phases.items[i];
         double x = x_of(m, p->begin);
         const struct pr_box box = {x, top, x_of(m, p->end) - x, bottom - top};
-        if (p->count == 1 && p->level == 0 && nth++ % 2 == 0)
+        if (p->count == 1 && p->level == 0 && nth++ % 2 == 0 && box.w >= BAND_LEAST)
             pr_svg_rect(out, &box, SVG_BAND);
     }
-    for (size_t i = 0; i < m->events.count && i < EVENTS_MOST; i++)
-        if (m->events.items[i].severity == SEVERITY_BAD) {
-            double x = x_of(m, m->events.items[i].at);
-            pr_svg_line(out, x, top, x, bottom, SVG_BAD, 1, NULL);
-        }
+}
+
+/* What went wrong: a line through all charts, and in words as far as there is room. */
+static void draw_trouble(struct pr_buf *out, const struct pr_model *m, double top, double bottom)
+{
+    double free = 0; /* where no words are yet */
+    for (size_t i = 0; i < m->events.count && i < EVENTS_MOST; i++) {
+        const struct pr_model_event *e = &m->events.items[i];
+        double x = x_of(m, e->at), wide = LETTER * (TROUBLE_LETTERS + 1);
+        bool left = x + wide > WIDTH - RIGHT;
+        const struct pr_svg_pen pen = {SVG_BADTEXT, 10, left ? ANCHOR_END : ANCHOR_START, false,
+                                       true};
+        if (e->severity != SEVERITY_BAD)
+            continue;
+        pr_svg_line(out, x, top, x, bottom, SVG_BAD, 1, NULL);
+        if ((left ? x - wide : x) < free)
+            continue;
+        pr_svg_text(out, left ? x - 4 : x + 4, top + 9, &pen, e->text, TROUBLE_LETTERS);
+        free = left ? x : x + wide;
+    }
 }
 
 /* --- words -------------------------------------------------------------------------------------
@@ -268,39 +287,57 @@ static size_t first_charts(const struct pr_chart **list, size_t most)
     return count;
 }
 
+/* One that has nothing to draw takes no more room than the words that say so. */
+static double height_of(const struct pr_model *m, const struct pr_chart *c)
+{
+    for (size_t i = 0; i < COUNT(c->lines) && c->lines[i].role; i++)
+        if (pr_model_find(m, c->lines[i].group))
+            return PLOT_HEIGHT;
+    return ABSENT_HEIGHT;
+}
+
+static void draw_chart(struct pr_buf *out, const struct pr_model *m, const struct pr_chart *c,
+                       const struct pr_box *box)
+{
+    struct pr_buf words = {0};
+    struct picture *picture = calloc(1, sizeof *picture);
+    out->failed |= !picture;
+    if (!picture)
+        return;
+    take_chart(picture, m, c);
+    pr_chart_text(m, c, &words);
+    pr_buf_str(out, "<g><title>");
+    pr_svg_escape(out, c->title, 0);
+    pr_buf_str(out, ". ");
+    pr_svg_escape(out, pr_buf_text(&words), 0);
+    pr_buf_str(out, "</title>\n");
+    pr_svg_plot(out, &picture->plot, box);
+    pr_buf_str(out, "</g>\n");
+    pr_buf_done(&words);
+    free(picture);
+}
+
 /* One run from there on; where the next one begins. */
 static double draw_run(struct pr_buf *out, const struct pr_model *m, double y)
 {
     const struct pr_chart *charts[4];
     size_t count = first_charts(charts, COUNT(charts));
-    struct picture *picture = calloc(1, sizeof *picture);
     int rows = rows_of(m);
-    out->failed |= !picture;
-    if (!picture)
-        return y;
     y = draw_head(out, m, y);
-    double strip = y + 4, top = strip + ROW * rows + 4;
-    struct pr_box box = {LEFT, top + PLOT_GAP - 6, WIDTH - LEFT - RIGHT, PLOT_HEIGHT};
-    double bottom = box.y + (double)count * PLOT_HEIGHT + (double)(count - 1) * PLOT_GAP;
+    double strip = y + 4, top = strip + ROW * rows + 4, bottom = top + PLOT_GAP - 6;
+    struct pr_box box = {LEFT, bottom, WIDTH - LEFT - RIGHT, 0};
+    for (size_t i = 0; i < count; i++)
+        bottom += height_of(m, charts[i]) + (i ? PLOT_GAP : 0);
     draw_bands(out, m, top, bottom);
-    const struct pr_box last = {LEFT, bottom - PLOT_HEIGHT, box.w, PLOT_HEIGHT};
+    const struct pr_box last = {LEFT, top, box.w, bottom - top};
     pr_svg_time(out, end_of(m), &last, top);
     if (rows)
         draw_strip(out, m, strip, rows);
-    for (size_t i = 0; i < count; i++, box.y += PLOT_HEIGHT + PLOT_GAP) {
-        struct pr_buf words = {0};
-        take_chart(picture, m, charts[i]);
-        pr_chart_text(m, charts[i], &words);
-        pr_buf_str(out, "<g><title>");
-        pr_svg_escape(out, charts[i]->title, 0);
-        pr_buf_str(out, ". ");
-        pr_svg_escape(out, pr_buf_text(&words), 0);
-        pr_buf_str(out, "</title>\n");
-        pr_svg_plot(out, &picture->plot, &box);
-        pr_buf_str(out, "</g>\n");
-        pr_buf_done(&words);
+    for (size_t i = 0; i < count; i++, box.y += box.h + PLOT_GAP) {
+        box.h = height_of(m, charts[i]);
+        draw_chart(out, m, charts[i], &box);
     }
-    free(picture);
+    draw_trouble(out, m, top, bottom);
     return bottom + 28;
 }
 
