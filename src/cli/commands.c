@@ -48,8 +48,10 @@ const struct pr_command pr_commands[] = {
     {"recover", "[--force] RUN... | --all",
      "write the end of a run whose recorder died: a summary from its samples, in one file",
      CMD_RECOVER, pr_main_recover, NULL},
-    {"report", "RUN... -o FILE",
-     "what one or more recorded runs did, as a page for the browser (.html) or its model (.json)",
+    {"report", "RUN... -o FILE [--images svg|png] [--github]",
+     "what one or more recorded runs did: a page for the browser (.html), Markdown, text, a "
+     "picture, "
+     "or its model (.json)",
      CMD_REPORT, pr_main_report, NULL},
     {"compare", "RUN RUN...", "differences between runs", 0, NULL, "comparisons"},
     {"suggest", "RUN...", "what to request next time", 0, NULL, "suggestions"},

@@ -64,9 +64,9 @@ struct pr_config {
         *summary, *mlflow, *prometheus, *textfile, *otlp, *prefix, *root, *color;
     struct pr_list csv, jsonl, match, label, report, select;
     /* Of the commands on recorded runs. */
-    const char *of_name, *status, *since, *before, *format, *into, *report_into, *keep;
+    const char *of_name, *status, *since, *before, *format, *into, *report_into, *images, *keep;
     struct pr_list of_label;
-    bool with_processes, even_running, even_elsewhere, dry_run, all;
+    bool with_processes, even_running, even_elsewhere, dry_run, all, github;
     char *text[OPTION_COUNT]; /* as given; lists joined by commas */
     uint8_t origin[OPTION_COUNT];
 };

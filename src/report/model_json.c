@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#define COUNT(list)  (sizeof list / sizeof *list)
 #define SUMMARY_MOST 200000 /* bytes: a summary of more is in the record alone */
 
 static const char *const severities[] = {"good", "note", "warn", "bad"};
@@ -160,23 +159,8 @@ static void processes(struct pr_json *j, const struct pr_model *m)
 /* --- tables -------------------------------------------------------------------------------------
  */
 
-struct column {
-    const char *key, *title, *unit; /* unit NULL: words */
-};
-static const struct column match_columns[] = {
-    {"name", "name", NULL},         {"instances", "processes", "count"},
-    {"cpu", "CPU time", "seconds"}, {"rss", "RSS peak", "bytes"},
-    {"pss", "PSS peak", "bytes"},   {"uss", "USS peak", "bytes"},
-};
-static const struct column device_columns[] = {
-    {"name", "device", NULL},          {"model", "model", NULL},
-    {"util", "busy, mean", "ratio"},   {"mem", "memory peak", "bytes"},
-    {"power", "power, mean", "watts"}, {"energy", "energy", "joules"},
-    {"temp", "hottest", "celsius"},
-};
-
-static void table(struct pr_json *j, const char *key, const struct column *columns, size_t count,
-                  const struct pr_model_row *rows, size_t row_count)
+static void table(struct pr_json *j, const char *key, const struct pr_model_column *columns,
+                  size_t count, const struct pr_model_row *rows, size_t row_count)
 {
     pr_json_key(j, key);
     pr_json_open(j, '{');
@@ -186,7 +170,7 @@ static void table(struct pr_json *j, const char *key, const struct column *colum
         pr_json_open(j, '{');
         pr_put_text(j, "key", columns[i].key);
         pr_put_text(j, "title", columns[i].title);
-        pr_put_text(j, "unit", columns[i].unit);
+        pr_put_text(j, "unit", columns[i].words ? NULL : pr_model_unit(columns[i].unit));
         pr_json_close(j, '}');
     }
     pr_json_close(j, ']');
@@ -196,10 +180,10 @@ static void table(struct pr_json *j, const char *key, const struct column *colum
         size_t words = 0, numbers = 0;
         pr_json_open(j, '{');
         for (size_t i = 0; i < count; i++)
-            if (columns[i].unit)
-                pr_put_number(j, columns[i].key, rows[k].value[numbers++]);
-            else
+            if (columns[i].words)
                 pr_put_text(j, columns[i].key, rows[k].text[words++]);
+            else
+                pr_put_number(j, columns[i].key, rows[k].value[numbers++]);
         pr_json_close(j, '}');
     }
     pr_json_close(j, ']');
@@ -256,8 +240,10 @@ static void run(struct pr_json *j, const struct pr_model *m)
     phases(j, m);
     events(j, m);
     processes(j, m);
-    table(j, "matches", match_columns, COUNT(match_columns), m->matches.items, m->matches.count);
-    table(j, "devices", device_columns, COUNT(device_columns), m->devices.items, m->devices.count);
+    table(j, "matches", pr_match_columns, pr_match_column_count, m->matches.items,
+          m->matches.count);
+    table(j, "devices", pr_device_columns, pr_device_column_count, m->devices.items,
+          m->devices.count);
     words(j, m);
     pr_json_key(j, "summary");
     pr_json_raw(j, m->summary.len < SUMMARY_MOST ? m->summary.data : "null");

@@ -206,6 +206,60 @@ void pr_units_human(struct pr_buf *out, double v, enum pr_unit unit)
     pr_buf_str(out, units[unit].human);
 }
 
+struct scale {
+    double by;
+    const char *name;
+};
+
+double pr_units_scale(double size, enum pr_unit unit, const char **ret_name)
+{
+    static const struct scale bytes[] = {{1, "B"},        {0x1p10, "KiB"}, {0x1p20, "MiB"},
+                                         {0x1p30, "GiB"}, {0x1p40, "TiB"}, {0x1p50, "PiB"},
+                                         {0, NULL}},
+                              rates[] = {{1, "B/s"},        {0x1p10, "KiB/s"}, {0x1p20, "MiB/s"},
+                                         {0x1p30, "GiB/s"}, {0x1p40, "TiB/s"}, {0, NULL}},
+                              joules[] = {{1, "J"}, {3600, "Wh"}, {3.6e6, "kWh"}, {0, NULL}},
+                              ratio[] = {{0.01, "%"}, {0, NULL}};
+    const struct scale *best = unit == UNIT_BYTES              ? bytes
+                               : unit == UNIT_BYTES_PER_SECOND ? rates
+                               : unit == UNIT_JOULES           ? joules
+                               : unit == UNIT_RATIO            ? ratio
+                                                               : NULL;
+    if (!best) {
+        *ret_name = units[unit].human + (units[unit].human[0] == ' ');
+        return 1;
+    }
+    /* 1023.6 KiB would be said as 1 MiB. */
+    double slack = best == joules ? 1 : 1023.5 / 1024;
+    while (best[1].name && fabs(size) >= best[1].by * slack)
+        best++;
+    *ret_name = best->name;
+    return best->by;
+}
+
+void pr_units_tick(struct pr_buf *out, double seconds, double step)
+{
+    static const struct {
+        int64_t by, below;
+        const char *name;
+    } parts[] = {{86400, INT64_MAX, "d"}, {3600, 24, "h"}, {60, 60, "m"}, {1, 60, "s"}};
+    size_t begin = out->len;
+    if (step < 1) {
+        bool milli = step < 0.1;
+        pr_units_number(out, milli ? round(seconds * 1e4) / 10 : round(seconds * 10) / 10);
+        pr_buf_str(out, seconds == 0 ? "" : milli ? " ms" : " s");
+        return;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        int64_t n = llround(seconds) / parts[i].by % parts[i].below;
+        if (n)
+            pr_buf_printf(out, "%s%lld %s", out->len > begin ? " " : "", (long long)n,
+                          parts[i].name);
+    }
+    if (out->len == begin)
+        pr_buf_char(out, '0');
+}
+
 struct suffix {
     const char *name;
     double factor;

@@ -37,6 +37,12 @@ void pr_units_shortest(struct pr_buf *out, double v);
 /* For people, three significant digits: "412 MiB", "1.72 cores", "12.4 s", "1 h 12 m 04 s". */
 void pr_units_human(struct pr_buf *out, double v, enum pr_unit unit);
 
+/* What a value of that size is divided by for people, and what it is then called: "GiB", "%". Of
+ * seconds, seconds. */
+double pr_units_scale(double size, enum pr_unit unit, const char **ret_name);
+/* A moment on an axis with that step: "0", "0.2 s", "1 h 30 m"; parts that are 0 are left out. */
+void pr_units_tick(struct pr_buf *out, double seconds, double step);
+
 /* "100ms", "0.5", "2s", "5m", "1h": seconds. */
 bool pr_units_parse_duration(const char *text, double *ret);
 /* "64G", "64GiB", "64GB", "1048576": bytes. */
