@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { example, intoPage, MODELS } from "./models.mjs";
+import { noteInk } from "./sight.mjs";
 
 export const FOLDER = process.env.PROCTOR_BROWSER;
 if (!FOLDER) throw new Error("tools/browser-tests runs these");
@@ -39,6 +40,7 @@ export const visit = async (path, { theme = "light", width = 1440, height = 900 
   browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args });
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, acceptDownloads: true });
   const page = await context.newPage();
+  await page.addInitScript(noteInk);
   page.trouble = [];
   await context.route(
     url => url.protocol !== "file:" && url.protocol !== "blob:",

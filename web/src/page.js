@@ -116,7 +116,7 @@ const large = (got, limit) => {
     [by, name] = scaleOf(first.unit, size);
   const of = limit ? " / " + plain(significant(limit.value / by)) : "";
   return [
-    of && first.v / by < 0.1 ? human(first.v, first.unit) : number(first.v, first.unit, size),
+    of && by > 1 && first.v < by ? human(first.v, first.unit) : number(first.v, first.unit, size),
     of,
     h("small", {}, " " + name),
   ];
