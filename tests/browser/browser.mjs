@@ -87,7 +87,11 @@ export const coloured = (page, chart, [x0, x1], [y0, y1], like = null, apart = 4
         w = over.width * k,
         h = over.height * k;
       const box = [left + a * w, top + c * h, Math.max(1, (b - a) * w), Math.max(1, (d - c) * h)].map(Math.round);
-      const { data } = canvas.getContext("2d").getImageData(...box),
+      // Of a copy: Chromium complains of a canvas that is read again and again.
+      const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height }),
+        pen = copy.getContext("2d", { willReadFrequently: true });
+      pen.drawImage(canvas, 0, 0);
+      const { data } = pen.getImageData(...box),
         want = hex && [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16));
       let n = 0;
       for (let i = 0; i < data.length; i += 4) {

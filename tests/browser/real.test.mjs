@@ -40,6 +40,11 @@ for (const name of REAL)
       await page.waitForTimeout(200); // charts follow the window a moment later
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `at ${width}`);
     }
+    const cut = await page.evaluate(() => {
+      const e = document.querySelector("#verdict strong");
+      return e.scrollWidth - e.clientWidth;
+    });
+    assert.equal(cut, 0, "how it ended can be read on a phone");
     quiet(page);
   });
 
@@ -248,6 +253,7 @@ test("a month: one sample of 2.5 million is seen, and what is missing is not dra
   }
   await page.locator(".phase", { hasText: "serve" }).click();
   near(numbers(await text(page, "#tile-memory .big"))[0], most / 2 ** 30, "the spike in its phase");
+  await page.keyboard.press("Escape");
   await page.locator(".phase", { hasText: "drain" }).click();
   assert.ok(numbers(await text(page, "#tile-memory .big"))[0] < most / 2 ** 31 + 20, "and not in another");
   quiet(page);

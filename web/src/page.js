@@ -37,7 +37,7 @@ const view = {
     }));
   },
   range: () => now.range,
-  margin: () => (narrow() ? 62 : 92),
+  margin: () => (narrow() ? 70 : 92),
   zoom(from, to, phase) {
     [from, to] = [Math.max(0, Math.min(from, to)), Math.min(now.run.end, Math.max(from, to))];
     if (!(to - from > now.run.end * 1e-7)) return;
@@ -266,7 +266,9 @@ const readout = () => {
     );
 };
 
+// All that is placed by the width of the window.
 const charts = () => {
+  strip();
   now.charts.forEach(c => c.u.destroy());
   now.charts = [];
   const drawable = c => !c.absent && linesOf(now.run, c).length > 0;
@@ -335,7 +337,6 @@ const show = run => {
   now.range = whole();
   header();
   tiles();
-  strip();
   charts();
   fill($("below"), below(model, run, view));
 };
