@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { example, intoPage, MODELS } from "./models.mjs";
+import { noteInk } from "./sight.mjs";
 
 export const FOLDER = process.env.PROCTOR_BROWSER;
 if (!FOLDER) throw new Error("tools/browser-tests runs these");
@@ -39,6 +40,7 @@ export const visit = async (path, { theme = "light", width = 1440, height = 900 
   browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args });
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, acceptDownloads: true });
   const page = await context.newPage();
+  await page.addInitScript(noteInk);
   page.trouble = [];
   await context.route(
     url => url.protocol !== "file:" && url.protocol !== "blob:",
@@ -85,7 +87,11 @@ export const coloured = (page, chart, [x0, x1], [y0, y1], like = null, apart = 4
         w = over.width * k,
         h = over.height * k;
       const box = [left + a * w, top + c * h, Math.max(1, (b - a) * w), Math.max(1, (d - c) * h)].map(Math.round);
-      const { data } = canvas.getContext("2d").getImageData(...box),
+      // Of a copy: Chromium complains of a canvas that is read again and again.
+      const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height }),
+        pen = copy.getContext("2d", { willReadFrequently: true });
+      pen.drawImage(canvas, 0, 0);
+      const { data } = pen.getImageData(...box),
         want = hex && [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16));
       let n = 0;
       for (let i = 0; i < data.length; i += 4) {

@@ -437,7 +437,7 @@ test("a limit is drawn where it matters, and only there", async () => {
 
 test("several runs: one at a time, and over each other", async () => {
   const page = await open("pair"),
-    grey = () => coloured(page, "memory", [0.6, 0.85], [0, 1], "#8a9199");
+    grey = () => coloured(page, "memory", [0.6, 0.85], [0, 1], "#878e96");
   assert.match(
     await page.locator("#comparison table").innerText(),
     /memory peak\s+61\.2 GiB\s+42\.8 GiB\s+−30 %, less/,

@@ -239,10 +239,11 @@ const drawMarks = (u, state) => {
   u.ctx.restore();
 };
 
+// Devices of one family differ in lightness: towards the ink, since away from it they would become too faint.
 const colorsOf = lines => {
-  const page = css("page"),
+  const ink = css("ink"),
     colors = {};
-  for (const l of lines) if (l.role !== "context") colors[l.key] = mix(css(l.family), page, Math.min(l.nth, 3) * 0.15);
+  for (const l of lines) if (l.role !== "context") colors[l.key] = mix(css(l.family), ink, Math.min(l.nth, 3) * 0.2);
   return colors;
 };
 

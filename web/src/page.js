@@ -37,7 +37,7 @@ const view = {
     }));
   },
   range: () => now.range,
-  margin: () => (narrow() ? 62 : 92),
+  margin: () => (narrow() ? 70 : 92),
   zoom(from, to, phase) {
     [from, to] = [Math.max(0, Math.min(from, to)), Math.min(now.run.end, Math.max(from, to))];
     if (!(to - from > now.run.end * 1e-7)) return;
@@ -116,7 +116,7 @@ const large = (got, limit) => {
     [by, name] = scaleOf(first.unit, size);
   const of = limit ? " / " + plain(significant(limit.value / by)) : "";
   return [
-    of && first.v / by < 0.1 ? human(first.v, first.unit) : number(first.v, first.unit, size),
+    of && by > 1 && first.v < by ? human(first.v, first.unit) : number(first.v, first.unit, size),
     of,
     h("small", {}, " " + name),
   ];
@@ -266,7 +266,9 @@ const readout = () => {
     );
 };
 
+// All that is placed by the width of the window.
 const charts = () => {
+  strip();
   now.charts.forEach(c => c.u.destroy());
   now.charts = [];
   const drawable = c => !c.absent && linesOf(now.run, c).length > 0;
@@ -335,7 +337,6 @@ const show = run => {
   now.range = whole();
   header();
   tiles();
-  strip();
   charts();
   fill($("below"), below(model, run, view));
 };
