@@ -32,17 +32,17 @@ struct pr_entity {
     char state;     /* as in stat: R S D Z ... */
     char comm[COMM_MAX];
     enum pr_life life;
-    bool left, away;      /* it lives, but is not of the job any more; was so at the last reading */
-    int64_t listed_at;    /* boot time at which a cgroup last named it */
-    bool born_inside;     /* started while we recorded: all it used counts */
-    bool first;           /* not yet through a whole tick */
-    bool no_mm, own_mm;   /* shares its parent's memory (vfork); is known not to */
-    bool kernel_thread;   /* it has no memory of its own, ever */
-    int fd[SOURCE_COUNT]; /* held descriptors, -1 where none */
+    bool left, away;    /* it lives, but is not of the job any more; was so at the last reading */
+    int64_t listed_at;  /* boot time at which a cgroup last named it */
+    bool born_inside;   /* started while we recorded: all it used counts */
+    bool first;         /* not yet through a whole tick */
+    bool no_mm, own_mm; /* shares its parent's memory (vfork); is known not to */
+    bool kernel_thread; /* it has no memory of its own, ever */
     bool ignores_children; /* SIGCHLD: the kernel reaps in its place, and keeps no account */
+    bool io_denied;        /* its I/O could not be read */
+    int fd[SOURCE_COUNT];  /* held descriptors, -1 where none */
     unsigned looks;        /* how often it was looked at */
     unsigned missing;      /* files that were not there, a bit for each source */
-    bool io_denied;        /* its I/O could not be read */
     int64_t ran, ran_seen; /* its clock now and when its use was read, ns; -1: not known */
     int64_t refreshed_at, sized_at; /* boot time: all of it was read, its size was */
     double faults_seen;             /* when its high-water mark was read */
