@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SURE      1.96 /* standard deviations for 95 % */
+#define SURE       1.96 /* standard deviations for 95 % */
 #define ALIKE_MOST 0.95
 
 static int by_size(const void *a, const void *b)

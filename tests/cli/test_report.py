@@ -515,3 +515,28 @@ def test_gpus_have_curves_tiles_rows_and_a_finding(gpu, proctor):
     assert [r["model"] for r in run["devices"]["rows"]] == ["H200", "H100"]
     assert "1 x H200" in run["run"]["host"] and "1 x H100" in run["run"]["host"]
     assert "GPU 0" in {c["id"]: c for c in run["charts"]}["gpu"]["text"]
+
+
+def test_each_device_has_its_figures_in_each_phase(gpu, proctor):
+    """What a phase of the report says of a device is what SQL says of the samples in it."""
+    script = TWO + "util 0 0 0 1.0\nutil 0 80 1.0 99\nutil 1 50 0 99\n"
+    job = f'"{PROCTOR}" phase load -- sleep 1; "{PROCTOR}" phase train -- sleep 1.2'
+    gpu.run(script, "-i", "100ms", "-o", "p.proctor", "sh", "-c", job)
+    path = proctor.work / "p.proctor"
+    [run] = report(proctor, path)["runs"]
+    assert [p["name"] for p in run["phases"]] == ["load", "train"]
+    for phase in run["phases"]:
+        for number, key in ((0, "gpu.0.util"), (1, "gpu.1.util")):
+            rows = query(path, "SELECT g.gpu_util_ratio FROM gpu_samples g JOIN entities e ON e.id = g.entity "
+                               "JOIN job_samples j ON j.sample = g.sample WHERE e.name = ? AND j.elapsed > ? * 1e9 "
+                               "AND j.elapsed <= ? * 1e9 AND g.gpu_util_ratio IS NOT NULL",
+                         f"gpu{number}", phase["begin"], phase["end"])
+            stats = phase["stats"][key]
+            for row in rows:
+                assert stats["min"] - 1e-6 <= row <= stats["max"] + 1e-6
+            assert stats["min"] <= stats["mean"] <= stats["max"]
+    load, train = (p["stats"] for p in run["phases"])
+    assert train["gpu.0.util"]["max"] == pytest.approx(0.8) and load["gpu.0.util"]["min"] == 0
+    assert load["gpu.0.util"]["mean"] < train["gpu.0.util"]["mean"]
+    assert load["gpu.1.util"]["mean"] == pytest.approx(0.5) == train["gpu.1.util"]["mean"]
+    assert train["gpu.1.power"]["total"] == pytest.approx(250 * run["phases"][1]["time"], rel=0.3)
