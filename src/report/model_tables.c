@@ -7,8 +7,9 @@
 #include "report/model_parts.h"
 
 #define PHASES_MOST 1000
-#define DEVICE_MOST 800 /* figures of devices in phases: with more of them a page would be large   \
-                         */
+#define DEVICE_MOST                                                                                \
+    800 /* figures of devices in phases: with more of them a page would be large                   \
+         */
 
 static struct pr_query *ask(const struct pr_model *m, const struct pr_stored *r, const char *sql)
 {
