@@ -42,10 +42,10 @@ struct pr_entity {
     bool no_mm, own_mm; /* shares its parent's memory (vfork); is known not to */
     bool kernel_thread; /* it has no memory of its own, ever */
     bool ignores_children; /* SIGCHLD: the kernel reaps in its place, and keeps no account */
+    bool io_denied;        /* its I/O could not be read */
     int fd[SOURCE_COUNT];  /* held descriptors, -1 where none */
     unsigned looks;        /* how often it was looked at */
     unsigned missing;      /* files that were not there, a bit for each source */
-    bool io_denied;        /* its I/O could not be read */
     int64_t ran, ran_seen; /* its clock now and when its use was read, ns; -1: not known */
     int64_t refreshed_at, sized_at; /* boot time: all of it was read, its size was */
     double faults_seen;             /* when its high-water mark was read */

@@ -49,7 +49,8 @@ void pr_metric_column(struct pr_buf *out, const struct pr_metric *m)
 bool pr_metric_in_ledger(enum pr_metric_id id)
 {
     const struct pr_metric *m = &pr_metrics[id];
-    return (m->scope & SCOPE_PROC) && m->kind == KIND_COUNTER && m->fold == FOLD_SUM;
+    return (m->scope & SCOPE_PROC) && m->kind == KIND_COUNTER &&
+           (m->fold == FOLD_SUM || m->fold == FOLD_OWN);
 }
 
 bool pr_metric_ages(enum pr_metric_id id)

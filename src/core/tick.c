@@ -35,6 +35,7 @@ static void mark_bounds(struct pr_session *s, bool last)
 {
     unsigned char *mark = s->now.mark;
     mark[METRIC_PROCS_STARTED] = mark[METRIC_PROCS_EXITED] = MARK_LOWER_BOUND;
+    mark[METRIC_SCHED_DELAY] = MARK_LOWER_BOUND;
     if (!last || !all_reaped(s))
         mark[METRIC_CTX_VOLUNTARY] = mark[METRIC_CTX_INVOLUNTARY] = MARK_LOWER_BOUND;
     if (pr_exact_undivided(s->exact))

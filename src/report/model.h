@@ -28,9 +28,9 @@ struct pr_model_event {
 #define MODEL_PROCESSES 200
 #define MODEL_POINTS    60
 struct pr_model_process {
-    int pid, parent; /* parent: index, -1 for none */
-    const char *name, *exit;
-    int64_t started; /* wall time, ns */
+    int pid, parent;                   /* parent: index, -1 for none */
+    const char *name, *command, *exit; /* NULL: not known */
+    int64_t started;                   /* wall time, ns */
     double begin, end, cpu, peak, read, written;
     double *spark; /* MODEL_POINTS of cores over the run, or NULL */
 };
@@ -56,7 +56,7 @@ struct pr_model_row {
     }
 
 struct pr_model {
-    const char *id, *name, *command, *host, *signal, *verdict;
+    const char *id, *name, *command, *cwd, *host, *signal, *verdict; /* NULL: there is none */
     enum pr_severity severity;
     double began, duration;
     int exit_code;

@@ -20,7 +20,7 @@ static void identity(struct pr_json *j, const struct pr_model *m)
     for (size_t i = 0; i < m->argv.count; i++)
         pr_json_string(j, m->argv.items[i]);
     pr_json_close(j, ']');
-    pr_put_text(j, "cwd", NULL); /* records do not have it */
+    pr_put_text(j, "cwd", m->cwd);
     pr_put_text(j, "host", m->host);
     pr_put_number(j, "began", m->began);
     pr_put_number(j, "duration", m->duration);
@@ -141,7 +141,7 @@ static void processes(struct pr_json *j, const struct pr_model *m)
         pr_put_number(j, "pid", p->pid);
         pr_put_number(j, "parent", p->parent < 0 ? NAN : p->parent);
         pr_put_text(j, "name", p->name);
-        pr_put_text(j, "command", NULL); /* records have names alone */
+        pr_put_text(j, "command", p->command);
         pr_put_number(j, "begin", p->begin);
         pr_put_number(j, "end", p->end);
         pr_put_number(j, "cpu", p->cpu);

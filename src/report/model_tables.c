@@ -7,6 +7,9 @@
 #include "report/model_parts.h"
 
 #define PHASES_MOST 1000
+#define DEVICE_MOST                                                                                \
+    800 /* figures of devices in phases: with more of them a page would be large                   \
+         */
 
 static struct pr_query *ask(const struct pr_model *m, const struct pr_stored *r, const char *sql)
 {
@@ -61,6 +64,12 @@ static void take_metric(const struct pr_model *m, struct pr_figures *all, size_t
 
 static const struct pr_figures unknown = {NAN, NAN, NAN, NAN, NAN};
 
+/* Its integral says something. */
+static bool has_total(const struct pr_model_series *s)
+{
+    return s->unit == UNIT_WATTS || s->unit == UNIT_BYTES_PER_SECOND || s->unit == UNIT_CORES;
+}
+
 void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
 {
     for (size_t i = 0; i < m->series.count; i++) {
@@ -68,7 +77,7 @@ void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
         const struct pr_curve *c = &m->curves.items[s->curve];
         s->stats =
             (struct pr_figures){c->least, c->integral / c->seconds, c->most, c->most_at, NAN};
-        if (s->unit == UNIT_WATTS || s->unit == UNIT_BYTES_PER_SECOND || s->unit == UNIT_CORES)
+        if (has_total(s))
             s->stats.total = c->integral;
     }
     double duration = pr_model_number(m, r, "$.run.duration");
@@ -155,6 +164,48 @@ static void phases(struct pr_model *m, const struct pr_stored *r)
     pr_query_free(q);
 }
 
+/* Of a part of the run, by its buckets. */
+static struct pr_figures figures_between(const struct pr_model *m, const struct pr_model_series *s,
+                                         double begin, double end)
+{
+    struct pr_figures f = unknown;
+    double sum = 0, weight = 0;
+    for (size_t i = 0; i < m->curves.count; i++) {
+        const struct pr_curve_cell *cell = &m->curves.items[s->curve].cell[i];
+        double at = pr_curves_at(&m->curves, i);
+        if (!(cell->weight > 0) || !(at > begin || begin <= 0) || !(at <= end))
+            continue;
+        f.at = cell->max <= f.max ? f.at : at;
+        f.max = fmax(f.max, cell->max);
+        f.min = fmin(f.min, cell->min);
+        sum += cell->sum;
+        weight += cell->weight;
+    }
+    f.mean = weight > 0 ? sum / weight : NAN;
+    f.total = has_total(s) && weight > 0 ? sum : NAN;
+    return f;
+}
+
+static bool is_of_a_device(const struct pr_model_series *s)
+{
+    return s->group == GROUP_GPU_UTIL || s->group == GROUP_GPU_IDLE ||
+           s->group == GROUP_GPU_MEMORY || (s->group == GROUP_POWER && !s->counter);
+}
+
+/* The summary has phases of the job, and devices of the run. */
+static void devices_in_phases(struct pr_model *m)
+{
+    size_t series = 0;
+    for (size_t i = 0; i < m->series.count; i++)
+        series += is_of_a_device(&m->series.items[i]);
+    for (size_t k = 0; k < m->phases.count && series * m->phases.count <= DEVICE_MOST; k++) {
+        struct pr_model_phase *p = &m->phases.items[k];
+        for (size_t i = 0; i < m->series.count && p->stats && p->count == 1; i++)
+            if (is_of_a_device(&m->series.items[i]))
+                p->stats[i] = figures_between(m, &m->series.items[i], p->begin, p->end);
+    }
+}
+
 /* --- names and devices -------------------------------------------------------------------------
  */
 
@@ -173,6 +224,7 @@ static void row(struct pr_model *m, struct pr_query *q, struct pr_model_row *to,
 void pr_model_tables(struct pr_model *m, const struct pr_stored *r)
 {
     phases(m, r);
+    devices_in_phases(m);
     struct pr_query *q =
         ask(m, r,
             "SELECT json_extract(value, '$.name'), json_extract(value, '$.instances'),"
