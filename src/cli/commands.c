@@ -58,7 +58,7 @@ const struct pr_command pr_commands[] = {
     {"suggest", "RUN... [--for SYSTEM] [OPTIONS]",
      "what to request next time: memory, cores, time and GPUs, from the largest of one or more "
      "runs",
-     0, NULL, "suggestions"},
+     CMD_SUGGEST, pr_main_suggest, NULL},
     {"push", "RUN", "send what a server has not got yet", 0, NULL, "publishing"},
     {"top", "[PID|RUN]", "live in the terminal", 0, NULL, "the live view"},
     {"serve", "[RUN]", "live in the browser", 0, NULL, "the live view"},
