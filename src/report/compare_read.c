@@ -208,13 +208,14 @@ static int check_file(struct pr_db *db, const char *text, const char *path,
 {
     struct pr_query *q =
         ask(db, text,
-            "SELECT CASE WHEN json_valid(?1) THEN json_type(?1, '$.proctor_baseline') = 'integer'"
-            " AND json_type(?1, '$.runs') = 'array' END,"
+            "SELECT json_valid(?1), CASE WHEN json_valid(?1) THEN"
+            " coalesce(json_type(?1, '$.proctor_baseline') = 'integer', 0)"
+            " AND coalesce(json_type(?1, '$.runs') = 'array', 0) END,"
             " CASE WHEN json_valid(?1) THEN json_extract(?1, '$.proctor_baseline') END,"
             " CASE WHEN json_valid(?1) THEN json_array_length(?1, '$.runs') END");
-    bool any = step(q), ours = any && pr_query_get_int(q, 0) == 1,
-         json = any && !pr_query_is_null(q, 0);
-    int64_t version = any ? pr_query_get_int(q, 1) : 0, runs = any ? pr_query_get_int(q, 2) : 0;
+    bool any = step(q), json = any && pr_query_get_int(q, 0) == 1,
+         ours = any && pr_query_get_int(q, 1) == 1;
+    int64_t version = any ? pr_query_get_int(q, 2) : 0, runs = any ? pr_query_get_int(q, 3) : 0;
     pr_query_free(q);
     const char *name = pr_text_tail(path, 100);
     if (!ours)

@@ -127,9 +127,9 @@ int pr_gate_parse(struct pr_gate *g, const char *text, struct proctor_error *err
         if (*p != ' ' && *p != '\t')
             packed[n++] = *p;
     packed[n] = '\0';
-    size_t name = strcspn(packed, "<>"), sign = strspn(packed + name, "<>=");
-    if (!name || !sign || sign > 2 || (sign == 2 && packed[name + 1] != '=') ||
-        !packed[name + sign])
+    size_t name = strcspn(packed, "<>="), sign = strspn(packed + name, "<>=");
+    if (!name || !sign || sign > 2 || packed[name] == '=' ||
+        (sign == 2 && packed[name + 1] != '=') || !packed[name + sign])
         return pr_error(err, EINVAL,
                         "--fail-if: '%.80s' is not KEY[.STAT] OP THRESHOLD; write it as "
                         "'mem.pss.peak > +10%%' or 'cpu.time > 90s', OP is > >= < or <=",
