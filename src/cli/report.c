@@ -72,8 +72,7 @@ static int write_all(int fd, const struct pr_buf *text)
     return code;
 }
 
-/* By rename, so that nobody ever sees half of it. */
-static int replace(const char *path, const struct pr_buf *text)
+int pr_report_replace(const char *path, const struct pr_buf *text)
 {
     char temporary[PATH_MAX];
     if (!pr_output_is_plain(path))
@@ -92,7 +91,7 @@ static int replace(const char *path, const struct pr_buf *text)
 
 static int put(const char *path, const struct pr_buf *text, struct proctor_error *err)
 {
-    int code = replace(path, text);
+    int code = pr_report_replace(path, text);
     return code < 0 ? pr_error(err, -code, "%s: '%.300s'", strerror(-code), path) : 0;
 }
 

@@ -7,6 +7,8 @@
 #include "store/stored.h"
 
 enum pr_severity { SEVERITY_GOOD, SEVERITY_NOTE, SEVERITY_WARN, SEVERITY_BAD };
+/* "good", "note", "warn", "bad". */
+const char *pr_severity_name(enum pr_severity severity);
 
 struct pr_model_finding {
     const char *id, *text, *more;
@@ -89,3 +91,8 @@ void pr_model_json(struct pr_buf *out, const struct pr_model *const *runs, size_
 int pr_model_html_ready(struct proctor_error *err);
 int pr_model_html(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
                   struct proctor_error *err);
+/* Both with a comparison of the runs, as JSON. */
+void pr_model_json_compared(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
+                            const char *comparison);
+int pr_model_html_compared(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
+                           const char *comparison, struct proctor_error *err);

@@ -8,6 +8,11 @@
 
 static const char *const severities[] = {"good", "note", "warn", "bad"};
 
+const char *pr_severity_name(enum pr_severity severity)
+{
+    return severities[severity];
+}
+
 static void identity(struct pr_json *j, const struct pr_model *m)
 {
     pr_put_text(j, "id", m->id);
@@ -252,6 +257,12 @@ static void run(struct pr_json *j, const struct pr_model *m)
 
 void pr_model_json(struct pr_buf *out, const struct pr_model *const *runs, size_t count)
 {
+    pr_model_json_compared(out, runs, count, "null");
+}
+
+void pr_model_json_compared(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
+                            const char *comparison)
+{
     struct pr_json j = {.out = out};
     pr_json_open(&j, '{');
     pr_json_key(&j, "model");
@@ -263,6 +274,7 @@ void pr_model_json(struct pr_buf *out, const struct pr_model *const *runs, size_
     for (size_t i = 0; i < count; i++)
         run(&j, runs[i]);
     pr_json_close(&j, ']');
-    pr_put_text(&j, "comparison", NULL);
+    pr_json_key(&j, "comparison");
+    pr_json_raw(&j, comparison);
     pr_json_close(&j, '}');
 }

@@ -325,3 +325,40 @@ bool pr_units_parse_percent(const char *text, double *ret)
     static const struct suffix suffixes[] = {{"%", 1}, {"", 1}, {NULL, 0}};
     return parse(text, suffixes, ret);
 }
+
+/* Durations, sizes and plain numbers are read as elsewhere; what follows is of the rest. */
+bool pr_units_parse(const char *text, enum pr_unit unit, double *ret)
+{
+    static const struct suffix cores[] = {{"", 1}, {"cores", 1}, {"core", 1}, {NULL, 0}},
+                               ratio[] = {{"", 1}, {"%", 0.01}, {NULL, 0}},
+                               percent[] = {{"", 1}, {"%", 1}, {NULL, 0}},
+                               gpus[] = {{"", 1}, {"GPUs", 1}, {"GPU", 1}, {NULL, 0}},
+                               watts[] = {{"", 1}, {"W", 1}, {"kW", 1e3}, {NULL, 0}},
+                               joules[] = {{"", 1},      {"J", 1},      {"kJ", 1e3},
+                                           {"Wh", 3600}, {"kWh", 36e5}, {NULL, 0}},
+                               celsius[] = {{"", 1}, {"C", 1}, {NULL, 0}},
+                               hertz[] = {{"", 1},      {"Hz", 1},    {"kHz", 1e3},
+                                          {"MHz", 1e6}, {"GHz", 1e9}, {NULL, 0}};
+    static const struct suffix *const others[] = {
+        [UNIT_CORES] = cores,     [UNIT_RATIO] = ratio, [UNIT_PERCENT] = percent,
+        [UNIT_GPUS] = gpus,       [UNIT_WATTS] = watts, [UNIT_JOULES] = joules,
+        [UNIT_CELSIUS] = celsius, [UNIT_HERTZ] = hertz};
+    char size[64];
+    size_t n = strlen(text);
+    switch (unit) {
+    case UNIT_COUNT:
+        return pr_units_parse_number(text, ret);
+    case UNIT_SECONDS:
+        return pr_units_parse_duration(text, ret);
+    case UNIT_BYTES:
+        return pr_units_parse_size(text, ret);
+    case UNIT_BYTES_PER_SECOND: /* 20MB/s, or the same without */
+        if (n >= sizeof size)
+            return false;
+        snprintf(size, sizeof size, "%.*s",
+                 (int)(n > 2 && strcmp(text + n - 2, "/s") == 0 ? n - 2 : n), text);
+        return pr_units_parse_size(size, ret);
+    default:
+        return parse(text, others[unit], ret);
+    }
+}

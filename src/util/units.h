@@ -51,3 +51,6 @@ bool pr_units_parse_size(const char *text, double *ret);
 bool pr_units_parse_number(const char *text, double *ret);
 /* "1%" or "1": percent. */
 bool pr_units_parse_percent(const char *text, double *ret);
+/* A value in that unit, with or without its name: "90s", "2GiB", "20MB/s", "1.5cores",
+ * "80%" of a ratio, "3kWh". */
+bool pr_units_parse(const char *text, enum pr_unit unit, double *ret);
