@@ -32,6 +32,8 @@ struct pr_entity {
     uint64_t start;      /* ticks since boot */
     char state;          /* as in stat: R S D Z ... */
     char comm[COMM_MAX];
+    bool aged, awaited; /* it has run since all of it was read; it is read in any case */
+    unsigned missing;   /* files that were not there, a bit for each source */
     enum pr_life life;
     bool io_old;        /* it has run since its I/O was read */
     bool resized;       /* stat has shown another size since that was read */
@@ -45,18 +47,16 @@ struct pr_entity {
     bool io_denied;        /* its I/O could not be read */
     int fd[SOURCE_COUNT];  /* held descriptors, -1 where none */
     unsigned looks;        /* how often it was looked at */
-    unsigned missing;      /* files that were not there, a bit for each source */
+    unsigned idle;         /* looks since it has run */
     int64_t ran, ran_seen; /* its clock now and when its use was read, ns; -1: not known */
     int64_t refreshed_at, sized_at; /* boot time: all of it was read, its size was */
     double faults_seen;             /* when its high-water mark was read */
-    bool aged, awaited; /* it has run since all of it was read; it is read in any case */
-    unsigned idle;      /* looks since it has run */
     struct pr_share share;
     /* The network (net.h): in which search its descriptors were looked at, whether they may be; its
      * network namespace, 0 where that is not known, and when that was looked at. */
     unsigned net_search;
-    int64_t net_ran; /* its CPU clock then */
     bool net_denied;
+    int64_t net_ran; /* its CPU clock then */
     uint64_t net_space;
     int64_t net_space_at;
     double value[PROC_METRICS];    /* now; NaN is absent */
@@ -68,11 +68,11 @@ struct pr_entity {
     /* The ledger's: receipts for children that were taken over (ledger.c). */
     double receipts_seen, receipts_old, receipts_new, receipts_window, receipts_early;
     struct pr_entity *heir;
-    int vanished_for; /* ticks */
-    double told;      /* CPU time by exit records of its threads (source/taskstats.c) */
-    struct pr_end end;
-    double claim;        /* what it must have left to its heir */
+    int vanished_for;    /* ticks */
     bool direct, counts; /* its heir was its own parent; it counts though it has vanished */
+    double told;         /* CPU time by exit records of its threads (source/taskstats.c) */
+    struct pr_end end;
+    double claim; /* what it must have left to its heir */
 };
 
 struct pr_entities {

@@ -79,7 +79,7 @@ const processColumns = run => [
   { title: "written", unit: "bytes", cell: ({ p }) => p.written },
   { title: "lived", unit: "seconds", cell: ({ p }) => (KNOWN(p.begin) ? (p.end ?? run.end) - p.begin : null) },
   { title: "ended", cell: ({ p }) => p.exit ?? (KNOWN(p.end) ? null : "alive") },
-  { title: "CPU over the run", of: "spark", cell: ({ p }) => (p.spark ? spark(p.spark, "cpu") : null) },
+  { title: "over the run", of: "spark", cell: ({ p }) => (p.spark ? spark(p.spark, "cpu") : null) },
   { title: "command", of: "command", cell: ({ p }) => h("div", { class: "long" }, say(p.command)) },
 ].filter(c => !c.of || run.processes.list.some(p => p[c.of]));
 const processTable = run => {

@@ -424,8 +424,8 @@ const follow = () => {
 };
 
 model.runs.forEach(prepare);
-$("theme").addEventListener("click", toggleTheme);
-$("help").addEventListener("click", help);
+$("theme").onclick = toggleTheme;
+$("help").onclick = help;
 // Of a comparison the first run beside the baseline.
 show(model.runs.find((_, i) => i !== model.comparison?.baseline) || model.runs[0]);
 if (model.runs.length > 1) chooser();
