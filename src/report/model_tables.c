@@ -7,6 +7,7 @@
 #include "report/model_parts.h"
 
 #define PHASES_MOST 1000
+#define ROUNDING    1e-6
 
 static struct pr_query *ask(const struct pr_model *m, const struct pr_stored *r, const char *sql)
 {
@@ -54,12 +55,23 @@ static void take_metric(const struct pr_model *m, struct pr_figures *all, size_t
         if (!s->counter || strcmp(s->counter, key) != 0 || isnan(total))
             continue;
         f->total = total;
-        if (!s->metric && seconds > 0)
+        if (seconds > 0 && (!s->metric || isnan(f->mean)))
             f->mean = total / seconds;
     }
 }
 
 static const struct pr_figures unknown = {NAN, NAN, NAN, NAN, NAN};
+
+/* A mean by the account has in it what was used beside the samples that least and most are of. */
+static void agree(struct pr_figures *f)
+{
+    if (f->min > f->mean * (1 + ROUNDING))
+        f->min = NAN;
+    if (f->max < f->mean * (1 - ROUNDING)) {
+        f->max = f->mean;
+        f->at = NAN;
+    }
+}
 
 void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
 {
@@ -76,13 +88,20 @@ void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
     while (m->series.count && step(q))
         take_metric(m, &m->series.items[0].stats, sizeof *m->series.items, q, 0, duration);
     pr_query_free(q);
-    for (size_t i = 0; i < m->series.count; i++) { /* a file whose parts do not agree */
+    double mark = pr_model_mark(m, r);
+    for (size_t i = 0; i < m->series.count; i++) {
         struct pr_model_series *s = &m->series.items[i];
         const struct pr_curve *c = &m->curves.items[s->curve];
-        if (!(s->stats.max >= c->most)) {
+        if (c->most > s->stats.max || isnan(s->stats.max)) { /* a file whose parts do not agree */
             s->stats.max = c->most;
             s->stats.at = c->most_at;
         }
+        if (s->metric && strcmp(s->metric, "mem.rss") == 0 && !isnan(mark) &&
+            !(s->stats.max >= mark)) {
+            s->stats.max = mark;
+            s->stats.at = NAN;
+        }
+        agree(&s->stats);
     }
 }
 
@@ -170,6 +189,17 @@ static void row(struct pr_model *m, struct pr_query *q, struct pr_model_row *to,
         to->value[i] = pr_query_get_number(q, texts + i);
 }
 
+/* What a device has used by its own counter goes before the integral of its power. */
+static void take_energy(struct pr_model *m, const struct pr_model_row *device)
+{
+    enum { ENERGY = 3 };
+    for (size_t i = 0; i < m->series.count && !isnan(device->value[ENERGY]); i++) {
+        struct pr_model_series *s = &m->series.items[i];
+        if (s->device && s->unit == UNIT_WATTS && strcmp(s->device, device->text[0]) == 0)
+            s->stats.total = device->value[ENERGY];
+    }
+}
+
 void pr_model_tables(struct pr_model *m, const struct pr_stored *r)
 {
     phases(m, r);
@@ -193,4 +223,6 @@ void pr_model_tables(struct pr_model *m, const struct pr_stored *r)
     for (struct pr_model_row *to; step(q) && (to = LIST_ADD(m, &m->devices));)
         row(m, q, to, 2, 5);
     pr_query_free(q);
+    for (size_t i = 0; i < m->devices.count; i++)
+        take_energy(m, &m->devices.items[i]);
 }
