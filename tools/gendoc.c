@@ -10,21 +10,19 @@
 
 static void metrics(void)
 {
-    puts(
-        "# Metrics\n\n"
-        "Generated from `src/core/metrics.def` by `make docs`; do not edit. `proctor metrics "
-        "--json` has the same.\n\n"
-        "A value that could not be read is absent (empty in CSV, null in JSON), never 0. Where the "
-        "source is\n\"not in this version\" the column is there and always absent.\n\n"
-        "| key | CSV column | unit | kind | scope | source | meaning |\n"
-        "|---|---|---|---|---|---|---|");
+    puts("# Metrics\n\n"
+         "Generated from `src/core/metrics.def` by `make docs`; do not edit. `proctor metrics "
+         "--json` has the same.\n\n"
+         "A value that could not be read is absent (empty in CSV, null in JSON), never 0.\n\n"
+         "| key | CSV column | unit | kind | scope | source | meaning |\n"
+         "|---|---|---|---|---|---|---|");
     for (int id = 0; id < METRIC_COUNT; id++) {
         const struct pr_metric *m = &pr_metrics[id];
         struct pr_buf column = {0};
         pr_metric_column(&column, m);
-        printf("| `%s` | `%s` | %s | %s | %s | %s%s | %s |\n", m->key, pr_buf_text(&column),
+        printf("| `%s` | `%s` | %s | %s | %s | %s | %s |\n", m->key, pr_buf_text(&column),
                pr_units_name(m->unit), pr_metric_kind_name(m->kind), pr_metric_scope_name(m->scope),
-               m->from, m->needs & READ_LATER ? " (not in this version)" : "", m->help);
+               m->from, m->help);
         pr_buf_done(&column);
     }
 }

@@ -38,9 +38,8 @@ static void print_table(void)
     printf("%-24s %-16s %-8s %-18s %s\n", "KEY", "UNIT", "KIND", "SCOPE", "MEANING (SOURCE)");
     for (int id = 0; id < METRIC_COUNT; id++) {
         const struct pr_metric *m = &pr_metrics[id];
-        printf("%-24s %-16s %-8s %-18s %s (%s%s)\n", m->key, pr_units_name(m->unit),
-               pr_metric_kind_name(m->kind), pr_metric_scope_name(m->scope), m->help, m->from,
-               m->needs & READ_LATER ? "; not in this version" : "");
+        printf("%-24s %-16s %-8s %-18s %s (%s)\n", m->key, pr_units_name(m->unit),
+               pr_metric_kind_name(m->kind), pr_metric_scope_name(m->scope), m->help, m->from);
     }
 }
 

@@ -48,11 +48,19 @@ const struct pr_command pr_commands[] = {
     {"recover", "[--force] RUN... | --all",
      "write the end of a run whose recorder died: a summary from its samples, in one file",
      CMD_RECOVER, pr_main_recover, NULL},
-    {"report", "RUN... -o FILE",
-     "what one or more recorded runs did, as a page for the browser (.html) or its model (.json)",
+    {"report", "RUN... -o FILE [--images svg|png] [--github]",
+     "what one or more recorded runs did: a page for the browser (.html), Markdown, text, a "
+     "picture, "
+     "or its model (.json)",
      CMD_REPORT, pr_main_report, NULL},
-    {"compare", "RUN RUN...", "differences between runs", 0, NULL, "comparisons"},
-    {"suggest", "RUN...", "what to request next time", 0, NULL, "suggestions"},
+    {"compare", "RUN RUN... | --baseline FILE|RUN RUN... [OPTIONS]",
+     "differences between runs, of the medians where there are several; as a gate: exit 1 where a "
+     "--fail-if holds, 2 where that cannot be told",
+     CMD_COMPARE, pr_main_compare, NULL},
+    {"suggest", "RUN... [--for SYSTEM] [OPTIONS]",
+     "what to request next time: memory, cores, time and GPUs, from the largest of one or more "
+     "runs",
+     CMD_SUGGEST, pr_main_suggest, NULL},
     {"push", "RUN", "send what a server has not got yet", 0, NULL, "publishing"},
     {"top", "[PID|RUN]", "live in the terminal", 0, NULL, "the live view"},
     {"serve", "[RUN]", "live in the browser", 0, NULL, "the live view"},

@@ -104,6 +104,8 @@ static const struct {
     {SOURCE_pid_io, "bytes read and written", "/proc/PID/io",
      "a kernel with CONFIG_TASK_IO_ACCOUNTING"},
     {SOURCE_pid_fd, "open descriptors", "/proc/PID/fd", NULL},
+    {SOURCE_pid_sched, "time spent waiting for a CPU", "/proc/PID/schedstat",
+     "a kernel with CONFIG_SCHED_INFO"},
 };
 
 static void own_processes(struct doctor *d)

@@ -201,11 +201,12 @@ static void write_file(struct proctor_monitor *m, struct pr_summary_file *f)
 static void write_reports(struct proctor_monitor *m)
 {
     const struct pr_list *list = &m->config.report;
+    const struct pr_report_how how = {0};
     struct proctor_error err = {.message = "there is no record of this run"};
     struct pr_stored *r = NULL;
     int code = m->session.file ? pr_stored_open(&r, m->session.file, STORED_READ, &err) : -ENOENT;
     if (code == 0)
-        code = pr_report_write(&r, 1, list->items, list->count, &err);
+        code = pr_report_write(&r, 1, list->items, list->count, &how, &err);
     if (code < 0)
         pr_event_problem(&m->session.events, m->session.stats.seconds,
                          "the report cannot be written: %s", err.message);

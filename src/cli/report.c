@@ -8,10 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/runs.h"
+#include "report/document.h"
 #include "report/model.h"
+#include "report/png.h"
 #include "util/fs.h"
 #include "util/output.h"
 
@@ -21,36 +24,40 @@
 /* --- what FILE's ending says --------------------------------------------------------------------
  */
 
-enum form { FORM_HTML, FORM_JSON, FORM_LATER };
+enum form { FORM_HTML, FORM_JSON, FORM_MARKDOWN, FORM_TEXT, FORM_SVG, FORM_PNG };
 static const struct {
     const char *ending;
     enum form form;
 } forms[] = {
-    {".html", FORM_HTML}, {".htm", FORM_HTML},  {".json", FORM_JSON}, {".md", FORM_LATER},
-    {".txt", FORM_LATER}, {".svg", FORM_LATER}, {".png", FORM_LATER},
+    {".html", FORM_HTML}, {".htm", FORM_HTML}, {".md", FORM_MARKDOWN}, {".txt", FORM_TEXT},
+    {".svg", FORM_SVG},   {".png", FORM_PNG},  {".json", FORM_JSON},
 };
+#define ENDINGS ".html, .md, .txt, .svg, .png or .json"
+
+static const char *ending_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    return dot ? dot : "";
+}
 
 static int form_of(const char *path, enum form *ret, struct proctor_error *err)
 {
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
-    for (size_t i = 0; dot && i < sizeof forms / sizeof *forms; i++) {
-        if (strcasecmp(dot, forms[i].ending) != 0)
-            continue;
-        if (forms[i].form == FORM_LATER)
-            return pr_error(err, ENOTSUP,
-                            "'%.300s': this version does not write %s yet; .html and .json it does",
-                            path, forms[i].ending);
-        *ret = forms[i].form;
-        return *ret == FORM_HTML ? pr_model_html_ready(err) : 0;
-    }
-    return pr_error(err, EINVAL, "'%.300s': its ending says what a report is: .html or .json",
-                    path);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (strcasecmp(ending_of(path), forms[i].ending) == 0) {
+            *ret = forms[i].form;
+            return 0;
+        }
+    return pr_error(err, EINVAL, "'%.300s': its ending says what a report is: " ENDINGS, path);
 }
 
 int pr_report_check(const char *path, struct proctor_error *err)
 {
     enum form form;
-    return form_of(path, &form, err);
+    int code = form_of(path, &form, err);
+    return code < 0            ? code
+           : form == FORM_HTML ? pr_model_html_ready(err)
+           : form == FORM_PNG  ? pr_png_ready(err)
+                               : 0;
 }
 
 /* --- writing ------------------------------------------------------------------------------------
@@ -65,8 +72,7 @@ static int write_all(int fd, const struct pr_buf *text)
     return code;
 }
 
-/* By rename, so that nobody ever sees half of it. */
-static int replace(const char *path, const struct pr_buf *text)
+int pr_report_replace(const char *path, const struct pr_buf *text)
 {
     char temporary[PATH_MAX];
     if (!pr_output_is_plain(path))
@@ -83,41 +89,170 @@ static int replace(const char *path, const struct pr_buf *text)
     return code;
 }
 
-static int draw(const struct pr_model *const *models, size_t count, const char *path,
-                struct proctor_error *err)
+static int put(const char *path, const struct pr_buf *text, struct proctor_error *err)
+{
+    int code = pr_report_replace(path, text);
+    return code < 0 ? pr_error(err, -code, "%s: '%.300s'", strerror(-code), path) : 0;
+}
+
+static int append(const char *path, const struct pr_buf *text, struct proctor_error *err)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    int code = write_all(fd < 0 ? -errno : fd, text);
+    return code < 0 ? pr_error(err, -code, "%s: '%.300s'", strerror(-code), path) : 0;
+}
+
+/* All that is known of the runs. */
+struct known {
+    const struct pr_model **models;
+    struct pr_by_name *names; /* NULL where nobody wants them */
+    size_t count;
+};
+
+/* --- pictures -----------------------------------------------------------------------------------
+ */
+
+static int put_picture(const char *path, struct pr_picture *picture, bool png,
+                       struct proctor_error *err)
+{
+    struct pr_buf data = {0};
+    int code = png ? pr_png(&data, picture, err) : 0;
+    if (code == 0)
+        code = put(path, png ? &data : &picture->svg, err);
+    pr_buf_done(&data);
+    return code;
+}
+
+/* plot -1: the overview. */
+static int draw_picture(const struct known *k, size_t run, int plot, const char *folder, bool png,
+                        struct proctor_error *err)
+{
+    struct pr_picture picture = {0};
+    struct pr_buf path = {0};
+    pr_buf_printf(&path, "%s/", folder);
+    pr_document_file(&path, run, k->count, plot);
+    pr_buf_str(&path, png ? ".png" : ".svg");
+    int code = plot < 0 ? pr_svg_report(&picture, &k->models[run], 1, err)
+                        : pr_svg_name_plot(&picture, &k->names[run], plot, err);
+    if (code == 0)
+        code = put_picture(pr_buf_text(&path), &picture, png, err);
+    pr_buf_done(&picture.svg);
+    pr_buf_done(&path);
+    return code;
+}
+
+/* Pictures first: the document is complete when it is there. */
+static int draw_markdown(struct pr_buf *text, const struct known *k, const char *path, bool png,
+                         struct proctor_error *err)
+{
+    char folder[PATH_MAX];
+    size_t stem = strlen(path) - strlen(ending_of(path));
+    if (snprintf(folder, sizeof folder, "%.*s_files", (int)stem, path) >= (int)sizeof folder)
+        return pr_error(err, ENAMETOOLONG, "%s: '%.300s'", strerror(ENAMETOOLONG), path);
+    if (mkdir(folder, 0777) < 0 && errno != EEXIST)
+        return pr_error(err, errno, "%s: '%.300s'", strerror(errno), folder);
+    for (size_t i = 0; i < k->count; i++)
+        for (int plot = -1; plot < NAME_PLOTS; plot++) {
+            bool there = plot < 0 || !pr_svg_name_absent(&k->names[i], plot);
+            int code = there ? draw_picture(k, i, plot, folder, png, err) : 0;
+            if (code < 0)
+                return code;
+        }
+    const char *slash = strrchr(folder, '/');
+    return pr_document(text, DOCUMENT_MARKDOWN, k->models, k->names, k->count,
+                       slash ? slash + 1 : folder, png ? ".png" : ".svg", err);
+}
+
+/* --- all of it ----------------------------------------------------------------------------------
+ */
+
+static int draw_form(struct pr_buf *text, const struct known *k, const char *path, enum form form,
+                     bool png, struct proctor_error *err)
+{
+    struct pr_picture picture = {0};
+    int code = 0;
+    switch (form) {
+    case FORM_HTML:
+        return pr_model_html(text, k->models, k->count, err);
+    case FORM_JSON:
+        pr_model_json(text, k->models, k->count);
+        pr_buf_char(text, '\n');
+        return text->failed ? pr_error(err, ENOMEM, "out of memory") : 0;
+    case FORM_MARKDOWN:
+        return draw_markdown(text, k, path, png, err);
+    case FORM_TEXT:
+        return pr_document(text, DOCUMENT_TEXT, k->models, NULL, k->count, NULL, NULL, err);
+    case FORM_SVG:
+    case FORM_PNG:
+        code = pr_svg_report(&picture, k->models, k->count, err);
+        if (code == 0 && form == FORM_PNG)
+            code = pr_png(text, &picture, err);
+        else if (code == 0)
+            pr_buf_add(text, picture.svg.data, picture.svg.len);
+        pr_buf_done(&picture.svg);
+        break;
+    }
+    return code;
+}
+
+static int draw(const struct known *k, const char *path, bool png, struct proctor_error *err)
 {
     struct pr_buf text = {0};
     enum form form;
     int code = form_of(path, &form, err);
-    if (code == 0 && form == FORM_HTML) {
-        code = pr_model_html(&text, models, count, err);
-    } else if (code == 0) {
-        pr_model_json(&text, models, count);
-        pr_buf_char(&text, '\n');
-        code = text.failed ? pr_error(err, ENOMEM, "out of memory") : 0;
-    }
-    if (code == 0 && (code = replace(path, &text)) < 0)
-        pr_error(err, -code, "%s: '%.300s'", strerror(-code), path);
+    if (code == 0)
+        code = draw_form(&text, k, path, form, png, err);
+    if (code == 0)
+        code = put(path, &text, err);
     pr_buf_done(&text);
     return code;
 }
 
-int pr_report_write(struct pr_stored *const *runs, size_t count, char *const *paths,
-                    size_t path_count, struct proctor_error *err)
+static int draw_behind(const struct known *k, const char *path, struct proctor_error *err)
 {
+    struct pr_buf text = {0};
+    int code = pr_document(&text, DOCUMENT_ALONE, k->models, k->names, k->count, NULL, NULL, err);
+    if (code == 0)
+        code = append(path, &text, err);
+    pr_buf_done(&text);
+    return code;
+}
+
+/* Is there Markdown among them? It alone shows what each name used. */
+static bool wants_names(char *const *paths, size_t count, const struct pr_report_how *how)
+{
+    bool wants = how->append;
+    for (size_t i = 0; i < count; i++)
+        wants |= strcasecmp(ending_of(paths[i]), ".md") == 0;
+    return wants;
+}
+
+int pr_report_write(struct pr_stored *const *runs, size_t count, char *const *paths,
+                    size_t path_count, const struct pr_report_how *how, struct proctor_error *err)
+{
+    bool named = wants_names(paths, path_count, how);
     struct pr_model *models = calloc(count, sizeof *models);
-    const struct pr_model **list = calloc(count, sizeof *list);
-    int code = models && list ? 0 : pr_error(err, ENOMEM, "out of memory");
+    struct known k = {calloc(count, sizeof *k.models),
+                      named ? calloc(count, sizeof *k.names) : NULL, count};
+    int code =
+        models && k.models && (k.names || !named) ? 0 : pr_error(err, ENOMEM, "out of memory");
     for (size_t i = 0; code == 0 && i < count; i++) {
         code = pr_model_read(&models[i], runs[i], SERIES_BYTES / count, err);
-        list[i] = &models[i];
+        k.models[i] = &models[i];
+        if (code == 0 && named)
+            code = pr_by_name_read(&k.names[i], runs[i], &models[i], err);
     }
     for (size_t i = 0; code == 0 && i < path_count; i++)
-        code = draw(list, count, paths[i], err);
+        code = draw(&k, paths[i], how->png, err);
+    if (code == 0 && how->append)
+        code = draw_behind(&k, how->append, err);
     for (size_t i = 0; models && i < count; i++)
         pr_model_done(&models[i]);
+    for (size_t i = 0; k.names && i < count; i++)
+        pr_by_name_done(&k.names[i]);
     free(models);
-    free(list);
+    free(k.models);
+    free(k.names);
     return code;
 }
 
@@ -135,7 +270,8 @@ static bool is_a_run(const char *path, struct pr_stored *const *runs, size_t cou
     return false;
 }
 
-static int report(const struct pr_config *c, char *const *names, size_t count)
+static int report(const struct pr_config *c, const struct pr_report_how *how, char *const *names,
+                  size_t count)
 {
     struct proctor_error err;
     struct pr_stored *runs[RUNS_MOST] = {0};
@@ -143,28 +279,51 @@ static int report(const struct pr_config *c, char *const *names, size_t count)
     size_t opened = 0;
     while (opened < count && (runs[opened] = pr_runs_open("report", names[opened])))
         opened++;
-    int code = opened == count && !is_a_run(c->report_into, runs, count) ? 0 : -ENOENT;
-    if (code == 0 && (code = pr_report_write(runs, count, paths, 1, &err)) < 0)
+    int code = opened < count || (c->report_into && is_a_run(c->report_into, runs, count)) ||
+                       (how->append && is_a_run(how->append, runs, count))
+                   ? -ENOENT
+                   : 0;
+    if (code == 0 &&
+        (code = pr_report_write(runs, count, paths, c->report_into ? 1 : 0, how, &err)) < 0)
         pr_complain("report: %s", err.message);
     for (size_t i = 0; i < opened; i++)
         pr_stored_close(runs[i]);
     return code < 0 ? EXIT_FAILED : 0;
 }
 
+/* What was asked for, before any run is opened. False after a complaint. */
+static bool can_be(const struct pr_config *c, struct pr_report_how *how)
+{
+    struct proctor_error err;
+    how->append = c->github ? getenv("GITHUB_STEP_SUMMARY") : NULL;
+    how->png = c->images && strcmp(c->images, "png") == 0;
+    bool markdown = c->report_into && strcasecmp(ending_of(c->report_into), ".md") == 0;
+    if (c->github && !(how->append && *how->append))
+        pr_complain(
+            "report: --github: GITHUB_STEP_SUMMARY is not set; in a step of GitHub Actions it "
+            "names the file to add to");
+    else if (!c->report_into && !c->github)
+        pr_complain("report: -o FILE is missing: its ending says what it is, " ENDINGS);
+    else if (c->images && !markdown)
+        pr_complain("report: --images is for the pictures of -o NAME.md");
+    else if ((c->report_into && pr_report_check(c->report_into, &err) < 0) ||
+             (how->png && pr_png_ready(&err) < 0))
+        pr_complain("report: %s", err.message);
+    else
+        return true;
+    return false;
+}
+
 int pr_main_report(int argc, char **argv)
 {
     struct pr_config c;
-    struct proctor_error err;
+    struct pr_report_how how = {0};
     int status, first = pr_runs_begin("report", argc, argv, 1, RUNS_MOST, &c, &status);
     size_t count = 0;
     while (first && first + (int)count < argc && argv[first + (int)count])
         count++;
-    if (first && !c.report_into)
-        pr_complain("report: -o FILE is missing: its ending says what it is, .html or .json");
-    else if (first && pr_report_check(c.report_into, &err) < 0)
-        pr_complain("report: %s", err.message);
-    else if (first)
-        status = report(&c, argv + first, count);
+    if (first && can_be(&c, &how))
+        status = report(&c, &how, argv + first, count);
     pr_config_done(&c);
     return status;
 }

@@ -6,6 +6,15 @@
 
 /* Can a report be written there, by the ending of its name? 0 or -errno. */
 int pr_report_check(const char *path, struct proctor_error *err);
-/* One report of all the runs, into each of the files; each is written by rename. 0 or -errno. */
+/* What is not said by names of files. */
+struct pr_report_how {
+    bool png;           /* pictures of Markdown; else SVG */
+    const char *append; /* a file that gets Markdown without pictures behind what it has, or NULL */
+};
+/* One report of all the runs, into each of the files; each is written by rename. Pictures of
+ * NAME.md are in NAME_files beside it. 0 or -errno. */
 int pr_report_write(struct pr_stored *const *runs, size_t count, char *const *paths,
-                    size_t path_count, struct proctor_error *err);
+                    size_t path_count, const struct pr_report_how *how, struct proctor_error *err);
+/* A text takes the place of a file, by rename, so that nobody ever sees half of it; devices and
+ * pipes are just written. 0 or -errno. */
+int pr_report_replace(const char *path, const struct pr_buf *text);

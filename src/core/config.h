@@ -28,6 +28,8 @@ enum pr_command_bit {
     CMD_GC = 512,
     CMD_RECOVER = 1024,
     CMD_REPORT = 2048,
+    CMD_COMPARE = 4096,
+    CMD_SUGGEST = 8192
 };
 enum pr_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_VARIABLE, ORIGIN_OPTION };
 #define LABEL_KEY_MAX 255 /* bytes */
@@ -64,9 +66,11 @@ struct pr_config {
         *summary, *mlflow, *prometheus, *textfile, *otlp, *prefix, *root, *color;
     struct pr_list csv, jsonl, match, label, report, select;
     /* Of the commands on recorded runs. */
-    const char *of_name, *status, *since, *before, *format, *into, *report_into, *keep;
-    struct pr_list of_label;
-    bool with_processes, even_running, even_elsewhere, dry_run, all;
+    const char *of_name, *status, *since, *before, *format, *into, *report_into, *images, *keep;
+    const char *save_baseline, *align, *compare_into, *scheduler;
+    struct pr_list of_label, fail_if, baseline;
+    double margin; /* percent */
+    bool with_processes, even_running, even_elsewhere, dry_run, all, github;
     char *text[OPTION_COUNT]; /* as given; lists joined by commas */
     uint8_t origin[OPTION_COUNT];
 };

@@ -27,7 +27,7 @@ static bool is_aged(const struct pr_entity *e, const struct pr_metric *m)
 {
     if (m->needs == READ_SMAPS)
         return e->value[METRIC_MEM_PSS_AGE] > 0;
-    return e->aged && pr_metric_ages((enum pr_metric_id)(m - pr_metrics));
+    return pr_entity_is_aged(e, (enum pr_metric_id)(m - pr_metrics));
 }
 
 static void add(struct sum *s, const struct pr_entity *e, double rss)
@@ -57,7 +57,7 @@ static void add_member(struct sum *sums, size_t n, const struct pr_entity *e)
             add(&sums[i], e, rss);
 }
 
-static void end(const struct sum *s, double *job, unsigned char *marks)
+static void end(const struct sum *s, bool crowd, double *job, unsigned char *marks)
 {
     const struct pr_metric *m = &pr_metrics[s->id];
     /* A sum from which much is missing is not a smaller sum, it is none. */
@@ -68,7 +68,9 @@ static void end(const struct sum *s, double *job, unsigned char *marks)
     if (s->missing)
         marks[s->id] = MARK_LOWER_BOUND;
     else if (s->aged)
-        marks[s->id] = m->needs == READ_SMAPS ? MARK_ESTIMATED : MARK_AGED;
+        marks[s->id] = m->needs == READ_SMAPS ? MARK_ESTIMATED
+                       : crowd                ? MARK_AGED_CROWD
+                                              : MARK_AGED;
 }
 
 /* In one pass: there may be thousands of members. */
@@ -82,7 +84,7 @@ static void fold(const struct pr_entities *set, int match, double *job, unsigned
             add_member(sums, n, e);
     }
     for (size_t i = 0; i < n; i++)
-        end(&sums[i], job, marks);
+        end(&sums[i], set->crowd, job, marks);
 }
 
 void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks)

@@ -12,13 +12,14 @@
 
 struct pr_end {
     bool waited;       /* we waited for it: its values are its last, its CPU time rusage's */
+    bool mark_final;   /* of mark: it cannot have had more */
     int status;        /* as wait has it; -1 for unknown */
     double own_cpu;    /* by its clock when it had ended; below 0 for unknown */
     int64_t at;        /* boot time at which it was missed first, 0 for never */
     double mark;       /* the highest resident size that any reading or record had */
-    bool mark_final;   /* it cannot have had more */
     double cpu_before; /* used before it was watched */
     double io_brought[END_IO]; /* by children that it waited for, or done before it was watched */
+    double io_told[END_IO];    /* its own by exit records of its threads (source/taskstats.c) */
 };
 
 /* Who was still running at the end. */

@@ -50,6 +50,17 @@ bool pr_entity_is_dead(const struct pr_entity *e)
     return (e->state == 'Z' || e->state == 'X') && !(e->value[METRIC_THREADS] > 1);
 }
 
+bool pr_entity_is_aged(const struct pr_entity *e, enum pr_metric_id id)
+{
+    return (e->aged && pr_metric_ages(id)) || (e->io_old && (pr_metrics[id].needs & READ_IO));
+}
+
+double pr_entity_io(const struct pr_entity *e, int i)
+{
+    double read = e->value[METRIC_IO_READ + i];
+    return e->end.io_told[i] > 0 ? fmax(read, e->end.io_told[i] + e->end.io_brought[i]) : read;
+}
+
 bool pr_entity_is_here(const struct pr_entity *e)
 {
     return e->life == LIFE_ALIVE && !e->left && !pr_entity_is_dead(e);

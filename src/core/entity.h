@@ -28,32 +28,35 @@ enum pr_life {
 
 struct pr_entity {
     pid_t pid, ppid, pgrp;
-    uint64_t start; /* ticks since boot */
-    char state;     /* as in stat: R S D Z ... */
+    uint32_t stat_pages; /* resident, as stat has it */
+    uint64_t start;      /* ticks since boot */
+    char state;          /* as in stat: R S D Z ... */
     char comm[COMM_MAX];
+    bool aged, awaited; /* it has run since all of it was read; it is read in any case */
+    unsigned missing;   /* files that were not there, a bit for each source */
     enum pr_life life;
-    bool left, away;      /* it lives, but is not of the job any more; was so at the last reading */
-    int64_t listed_at;    /* boot time at which a cgroup last named it */
-    bool born_inside;     /* started while we recorded: all it used counts */
-    bool first;           /* not yet through a whole tick */
-    bool no_mm, own_mm;   /* shares its parent's memory (vfork); is known not to */
-    bool kernel_thread;   /* it has no memory of its own, ever */
-    int fd[SOURCE_COUNT]; /* held descriptors, -1 where none */
+    bool io_old;        /* it has run since its I/O was read */
+    bool resized;       /* stat has shown another size since that was read */
+    bool left, away;    /* it lives, but is not of the job any more; was so at the last reading */
+    int64_t listed_at;  /* boot time at which a cgroup last named it */
+    bool born_inside;   /* started while we recorded: all it used counts */
+    bool first;         /* not yet through a whole tick */
+    bool no_mm, own_mm; /* shares its parent's memory (vfork); is known not to */
+    bool kernel_thread; /* it has no memory of its own, ever */
     bool ignores_children; /* SIGCHLD: the kernel reaps in its place, and keeps no account */
-    unsigned looks;        /* how often it was looked at */
-    unsigned missing;      /* files that were not there, a bit for each source */
     bool io_denied;        /* its I/O could not be read */
+    int fd[SOURCE_COUNT];  /* held descriptors, -1 where none */
+    unsigned looks;        /* how often it was looked at */
+    unsigned idle;         /* looks since it has run */
     int64_t ran, ran_seen; /* its clock now and when its use was read, ns; -1: not known */
     int64_t refreshed_at, sized_at; /* boot time: all of it was read, its size was */
     double faults_seen;             /* when its high-water mark was read */
-    bool aged, awaited; /* it has run since all of it was read; it is read in any case */
-    unsigned idle;      /* looks since it has run */
     struct pr_share share;
     /* The network (net.h): in which search its descriptors were looked at, whether they may be; its
      * network namespace, 0 where that is not known, and when that was looked at. */
     unsigned net_search;
-    int64_t net_ran; /* its CPU clock then */
     bool net_denied;
+    int64_t net_ran; /* its CPU clock then */
     uint64_t net_space;
     int64_t net_space_at;
     double value[PROC_METRICS];    /* now; NaN is absent */
@@ -65,11 +68,11 @@ struct pr_entity {
     /* The ledger's: receipts for children that were taken over (ledger.c). */
     double receipts_seen, receipts_old, receipts_new, receipts_window, receipts_early;
     struct pr_entity *heir;
-    int vanished_for; /* ticks */
-    double told;      /* CPU time by exit records of its threads (source/taskstats.c) */
-    struct pr_end end;
-    double claim;        /* what it must have left to its heir */
+    int vanished_for;    /* ticks */
     bool direct, counts; /* its heir was its own parent; it counts though it has vanished */
+    double told;         /* CPU time by exit records of its threads (source/taskstats.c) */
+    struct pr_end end;
+    double claim; /* what it must have left to its heir */
 };
 
 struct pr_entities {
@@ -79,6 +82,7 @@ struct pr_entities {
     struct pr_entity **spare;   /* dropped ones, to be used again */
     struct pr_entity **scratch; /* room for all, for whoever has to sort some */
     size_t spare_count, spare_cap;
+    bool crowd;                 /* they are so many that some readings are older (tick_depth.c) */
     bool with_mean, with_names; /* members have these; set before there are any */
     uint64_t started, exited;   /* how many have ever been members */
 };
@@ -86,6 +90,10 @@ struct pr_entities {
 void pr_entities_done(struct pr_entities *set);
 /* It lives, and is of the job. */
 bool pr_entity_is_here(const struct pr_entity *e);
+/* Has it run since this was read? */
+bool pr_entity_is_aged(const struct pr_entity *e, enum pr_metric_id id);
+/* Its I/O so far with what children brought, i counted from METRIC_IO_READ; NaN for unknown. */
+double pr_entity_io(const struct pr_entity *e, int i);
 /* Nothing of it runs any more. A process whose first thread has ended shows as a zombie, too. */
 bool pr_entity_is_dead(const struct pr_entity *e);
 /* A new member, values absent, descriptors closed; NULL when memory is out. */

@@ -93,6 +93,9 @@ unsigned long pr_gpu_stalls(const struct pr_gpu *g);
 /* What the calls cost, into at least GPU_READINGS rows; how many. */
 size_t pr_gpu_costs(struct pr_gpu *g, struct pr_gpu_cost *rows);
 
+/* How the event begins that a device is slower than it could be, behind its name. */
+#define GPU_HELD_DOWN "clocks are held down: "
+
 /* What is kept of each device over the run (core/tick_gpu.c). */
 struct pr_gpu_account {
     size_t count;

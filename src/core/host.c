@@ -61,7 +61,7 @@ int pr_host_open(struct pr_host *h, const char *root, struct proctor_error *err)
     h->page_size = sysconf(_SC_PAGESIZE);
     h->ticks_per_second = sysconf(_SC_CLK_TCK);
     h->boot_wall = pr_clock_wall() - pr_clock_boot();
-    h->hold_limit = hold_limit();
+    h->others_limit = h->hold_limit = hold_limit();
     h->kept = calloc(KEPT_FILES, sizeof *h->kept);
     return 0;
 }

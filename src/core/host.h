@@ -30,10 +30,11 @@ struct pr_host {
     bool lent;    /* a copy: whoever opened it closes it */
     bool fd_size; /* st_size of /proc/PID/fd counts descriptors (Linux 6.2) */
     long page_size, ticks_per_second;
-    int64_t boot_wall;       /* wall time of the boot, ns */
-    struct pr_kept *kept;    /* by pr_kept_file; NULL where memory is out */
-    int holding, hold_limit; /* held descriptors, and how many there may be */
-    bool refused, crowded;   /* somebody would have held one more; the same at the tick before */
+    int64_t boot_wall;        /* wall time of the boot, ns */
+    struct pr_kept *kept;     /* by pr_kept_file; NULL where memory is out */
+    int holding, hold_limit;  /* held descriptors, and how many there may be */
+    int others, others_limit; /* of those: files of processes but stat, which comes first */
+    bool refused, crowded;    /* somebody would have held one more; the same at the tick before */
 };
 
 /* Opens root ("/" or a directory with proc and sys in it). */

@@ -50,6 +50,8 @@ void pr_session_look(struct pr_session *s, pid_t pid)
         return;
     pr_source_read(&t, e, SOURCE_pid_stat);
     pr_source_read(&t, e, SOURCE_pid_status);
+    if (s->select.reads & READ_SCHED)
+        pr_source_read(&t, e, SOURCE_pid_sched);
     s->children_ignored |= e->ignores_children;
 }
 

@@ -65,6 +65,14 @@ void pr_ledger_return(struct pr_ledger *l, struct pr_entity *e, const double *va
     }
 }
 
+/* Nobody takes this over: it stays as it was read last. */
+static void keep_unshared(struct pr_ledger *l, const struct pr_entity *e)
+{
+    for (int i = 0; i < PROC_METRICS; i++)
+        if (pr_metrics[i].fold == FOLD_OWN)
+            l->lost[i] += pr_value_known(e->value[i]);
+}
+
 void pr_ledger_reap(struct pr_ledger *l, struct pr_entity *e, const double *usage)
 {
     for (int i = 0; i < PROC_METRICS; i++)
@@ -78,6 +86,7 @@ void pr_ledger_reap(struct pr_ledger *l, struct pr_entity *e, const double *usag
     l->receipts_new += fmax(0, usage[RECEIPT] - had);
     if (!e)
         return;
+    keep_unshared(l, e);
     l->absorbed |= e->reaped[RECEIPT] > e->receipts_seen;
     e->life = LIFE_SETTLED;
     e->ppid = l->reaper; /* whoever it came from: in the end it was ours */
@@ -143,7 +152,8 @@ static void keep_io_apart(const struct pr_entity *e, struct pr_entity *heir)
         if (pr_metrics[i].needs & READ_IO)
             heir->named->since[i] += pr_value_known(e->value[i]);
     for (int i = METRIC_IO_READ; i <= METRIC_IO_WCHAR; i++)
-        heir->end.io_brought[i - METRIC_IO_READ] += pr_value_known(e->value[i]);
+        heir->end.io_brought[i - METRIC_IO_READ] +=
+            pr_value_known(pr_entity_io(e, i - METRIC_IO_READ));
 }
 
 /* A direct child that has only just vanished comes first, but what it takes may have been left by
@@ -188,6 +198,8 @@ static void settle_one(struct pr_ledger *l, const struct pr_entities *set, struc
         lose(l, e);
     else if (l->own_only)
         keep_own(l, e);
+    else
+        keep_unshared(l, e);
 }
 
 /* Whose receipt is it? First those whose own parent has it; of those the ones who cannot wait any

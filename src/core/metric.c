@@ -49,7 +49,8 @@ void pr_metric_column(struct pr_buf *out, const struct pr_metric *m)
 bool pr_metric_in_ledger(enum pr_metric_id id)
 {
     const struct pr_metric *m = &pr_metrics[id];
-    return (m->scope & SCOPE_PROC) && m->kind == KIND_COUNTER && m->fold == FOLD_SUM;
+    return (m->scope & SCOPE_PROC) && m->kind == KIND_COUNTER &&
+           (m->fold == FOLD_SUM || m->fold == FOLD_OWN);
 }
 
 bool pr_metric_ages(enum pr_metric_id id)
@@ -109,6 +110,7 @@ const char *pr_mark_name(enum pr_mark mark)
                                         [MARK_WITH_REAPED] = "with children it has waited for",
                                         [MARK_FEW_SAMPLES] = "known in few samples",
                                         [MARK_AGED] = "up to 10 s old",
+                                        [MARK_AGED_CROWD] = "up to 40 s old",
                                         [MARK_ESTIMATED] = "last reading and change of RSS",
                                         [MARK_WHOLE_DEVICE] = "of whole devices that the job uses",
                                         [MARK_FROM_POWER] = "power over time"};

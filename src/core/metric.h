@@ -28,10 +28,11 @@ enum pr_scope {
     SCOPE_GPU = 128,
 };
 enum pr_kind { KIND_GAUGE, KIND_COUNTER, KIND_RATE, KIND_RATIO, KIND_HIGH_WATER };
-enum pr_fold { FOLD_NONE, FOLD_SUM, FOLD_MAX };
+/* FOLD_OWN: the sum of a counter that no parent takes over from a child. */
+enum pr_fold { FOLD_NONE, FOLD_SUM, FOLD_MAX, FOLD_OWN };
 enum pr_limit { LIMIT_CPU, LIMIT_MEMORY, LIMIT_COUNT };
 
-/* The readings that a metric may need. READ_LATER: no source in this version. */
+/* The readings that a metric may need. */
 enum pr_read {
     READ_STAT = 1,
     READ_STATM = 2,
@@ -41,7 +42,7 @@ enum pr_read {
     READ_FD = 32,
     READ_CLOCK = 64,
     READ_ENERGY = 128,
-    READ_LATER = 256,
+    READ_SCHED = 256,
     READ_CGROUP = 512,
     READ_CPUS = 1024,
     READ_MEMINFO = 2048,
@@ -63,6 +64,7 @@ enum pr_mark {
     MARK_WITH_REAPED,
     MARK_FEW_SAMPLES,
     MARK_AGED,
+    MARK_AGED_CROWD,
     MARK_ESTIMATED,
     MARK_WHOLE_DEVICE,
     MARK_FROM_POWER,

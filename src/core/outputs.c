@@ -119,6 +119,7 @@ static int open_all(struct pr_session *s, struct outputs *o, struct proctor_erro
                                       .notes = &s->phases.notes,
                                       .dialect = pr_config_dialect(s->config),
                                       .table = s->config->table,
+                                      .host = &s->host,
                                       .job = &s->job};
     int r = check_settings(s->config, err);
     if (r == 0)

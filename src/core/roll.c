@@ -120,7 +120,7 @@ struct pr_roll_entry pr_roll_entry_of(const struct pr_entity *e)
     if (entry.cpu < 0) /* clocks of two kinds */
         entry.cpu = 0;
     for (int i = 0; i < ROLL_IO; i++) {
-        double own = e->value[METRIC_IO_READ + i] - e->end.io_brought[i];
+        double own = pr_entity_io(e, i) - e->end.io_brought[i];
         entry.io[i] = own < 0 ? 0 : own;
     }
     memcpy(entry.comm, e->comm, ROLL_COMM - 1);

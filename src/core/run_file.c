@@ -18,7 +18,7 @@ static const char schema[] =
     " exit_code INTEGER, exit_signal INTEGER, samples INTEGER, known_by TEXT,"
     " cpu_time_seconds REAL, mem_rss_peak_bytes REAL, io_read_bytes REAL, io_write_bytes REAL,"
     " io_rchar_bytes REAL, io_wchar_bytes REAL, model TEXT, uuid TEXT, counted INTEGER,"
-    " match TEXT);\n"
+    " match TEXT, command TEXT);\n"
     "CREATE TABLE events(id INTEGER PRIMARY KEY, elapsed INTEGER NOT NULL, event TEXT NOT NULL,"
     " name TEXT, seconds REAL, text TEXT, data TEXT);\n"
     "CREATE TABLE phases(id INTEGER PRIMARY KEY, name TEXT NOT NULL, start INTEGER NOT NULL,"

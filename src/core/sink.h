@@ -48,6 +48,7 @@ struct pr_sink_setting {
     bool asked_for;                /* by --output: what is in the way is an error at once */
     _Atomic int *held;             /* descriptors that the run file has; kept up to date */
     const char *dialect, *table;   /* of another tool (dialect.h); NULL: our own, its first */
+    const struct pr_host *host;    /* where members can be looked at; NULL for nowhere */
     const struct pr_sink_job *job; /* until the sink is closed; NULL where nothing is known */
 };
 

@@ -36,10 +36,11 @@ ssize_t pr_source_text(const struct pr_tick *t, struct pr_entity *e, enum pr_sou
         if (fd < 0)
             return fd;
         bool keep = t->host->held && !pr_sources[id]->seldom && !pr_sources[id]->can_wait;
-        bool room = t->host->holding < t->host->hold_limit;
-        t->host->refused |= keep && !room;
-        if (keep && room) {
+        bool other = id != SOURCE_pid_stat, full = t->host->holding >= t->host->hold_limit;
+        t->host->refused |= keep && full;
+        if (keep && !full && (!other || t->host->others < t->host->others_limit)) {
             t->host->holding++;
+            t->host->others += other;
             e->fd[id] = fd;
         }
     }
@@ -60,13 +61,25 @@ int pr_source_read(const struct pr_tick *t, struct pr_entity *e, enum pr_source_
     return s->parse(t, e, t->text, (size_t)n) ? 0 : -EIO;
 }
 
+static void release(struct pr_host *host, struct pr_entity *e, int id)
+{
+    if (e->fd[id] < 0)
+        return;
+    close(e->fd[id]);
+    e->fd[id] = -1;
+    host->holding--;
+    host->others -= id != SOURCE_pid_stat;
+}
+
 void pr_source_release(struct pr_host *host, struct pr_entity *e)
 {
-    for (int i = 0; i < SOURCE_COUNT; i++) {
-        if (e->fd[i] < 0)
-            continue;
-        close(e->fd[i]);
-        e->fd[i] = -1;
-        host->holding--;
-    }
+    for (int i = 0; i < SOURCE_COUNT; i++)
+        release(host, e, i);
+}
+
+void pr_source_release_others(struct pr_host *host, struct pr_entity *e)
+{
+    for (int i = 0; i < SOURCE_COUNT; i++)
+        if (i != SOURCE_pid_stat && host->others > host->others_limit)
+            release(host, e, i);
 }

@@ -35,3 +35,5 @@ ssize_t pr_source_text(const struct pr_tick *t, struct pr_entity *e, enum pr_sou
 int pr_source_read(const struct pr_tick *t, struct pr_entity *e, enum pr_source_id id);
 /* Gives back what e holds. */
 void pr_source_release(struct pr_host *host, struct pr_entity *e);
+/* All but stat, as long as more of those are held than may be. */
+void pr_source_release_others(struct pr_host *host, struct pr_entity *e);

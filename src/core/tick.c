@@ -35,12 +35,13 @@ static void mark_bounds(struct pr_session *s, bool last)
 {
     unsigned char *mark = s->now.mark;
     mark[METRIC_PROCS_STARTED] = mark[METRIC_PROCS_EXITED] = MARK_LOWER_BOUND;
+    mark[METRIC_SCHED_DELAY] = MARK_LOWER_BOUND;
     if (!last || !all_reaped(s))
         mark[METRIC_CTX_VOLUNTARY] = mark[METRIC_CTX_INVOLUNTARY] = MARK_LOWER_BOUND;
     if (pr_exact_undivided(s->exact))
         mark[METRIC_CPU_USER] = mark[METRIC_CPU_SYSTEM] = MARK_LOWER_BOUND;
     for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
-        if (s->io_unreadable && !(last && s->reaping))
+        if ((s->io_unreadable && !(last && s->reaping)) || (s->turns.crowd && !last))
             mark[id] = MARK_LOWER_BOUND;
     mark[METRIC_ENERGY] = MARK_CPU_SHARE;
 }
@@ -124,6 +125,14 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
 
 /* --- members ---------------------------------------------------------------------------------- */
 
+/* In a crowd I/O is read less often than the rates of a tick would need. */
+static bool is_of_now(const struct pr_session *s, const struct pr_entity *e, enum pr_metric_id id)
+{
+    const struct pr_metric *m = &pr_metrics[id];
+    bool io_rate = m->kind == KIND_RATE && (pr_metrics[m->of].needs & READ_IO);
+    return !pr_entity_is_aged(e, id) && !(s->turns.crowd && io_rate);
+}
+
 static void copy_member(struct pr_session *s, struct pr_entity *e, const struct pr_basis *basis,
                         struct pr_member *m)
 {
@@ -134,8 +143,8 @@ static void copy_member(struct pr_session *s, struct pr_entity *e, const struct 
     m->match = e->match == MATCH_NONE ? NULL : s->matches.items[e->match].name;
     pr_derive(e->value, e->previous, basis, NULL);
     memcpy(m->value, e->value, sizeof m->value);
-    for (int id = 0; id < PROC_METRICS && e->aged; id++)
-        if (pr_metric_ages((enum pr_metric_id)id))
+    for (int id = 0; id < PROC_METRICS && (e->aged || s->turns.crowd); id++)
+        if (!is_of_now(s, e, (enum pr_metric_id)id))
             m->value[id] = NAN;
 }
 

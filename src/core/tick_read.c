@@ -20,23 +20,11 @@
 
 #include "core/net.h"
 #include "core/tick.h"
+#include "core/tick_depth.h"
 #include "util/clock.h"
 
-#define TURN_TIME  (8 * NS_PER_S)  /* in which each has its turn */
-#define TURN_LEAST 2               /* turns at a tick */
-#define AGE_MOST   (10 * NS_PER_S) /* said in the name of MARK_AGED */
-#define SIZE_TIME  NS_PER_S        /* in which the size of one that does not run is looked at, */
-#define SIZE_CROWD (4 * NS_PER_S)  /* and where its file has to be opened for that */
-#define FILES      3               /* that are held of each */
-#define REST_TIME  (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
-#define LOOKS_YOUNG                                                                                \
-    32               /* who is new changes most: at its first looks, further and further apart     \
-                      */
-#define IDLE_LONG 16 /* looks without having run: it gives its descriptors to others */
+#define IDLE_LONG 16        /* looks without having run: it gives its descriptors to others */
 #define HUGE_PAGE (2 << 20) /* the most that one fault brings */
-
-/* How much of a process is read. */
-enum depth { DEPTH_NONE, DEPTH_SIZE, DEPTH_USE, DEPTH_ALL };
 
 /* --- a source --------------------------------------------------------------------------------- */
 
@@ -113,11 +101,13 @@ static void miss(struct pr_session *s, const struct pr_tick *t, struct pr_entity
 
 /* Who it is, and its I/O just before: a child that is waited for in between must not be in the I/O
  * of its parent and still wait for a receipt. What was read of another process does not stay. */
-static int read_identity(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+static int read_identity(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
+                         enum pr_depth depth)
 {
     double before[PROC_METRICS];
     memcpy(before, e->value, sizeof before);
-    if (s->select.reads & READ_IO)
+    e->io_old = depth == DEPTH_TIMES;
+    if ((s->select.reads & READ_IO) && !e->io_old)
         pr_tick_source(s, t, e, SOURCE_pid_io);
     int r = pr_source_read(t, e, SOURCE_pid_stat);
     if (r < 0)
@@ -142,65 +132,6 @@ static void blank_gauges(struct pr_entity *e)
 
 /* --- how much is read ------------------------------------------------------------------------- */
 
-static bool has_ended(const struct pr_entity *e)
-{
-    return e->life != LIFE_ALIVE || pr_entity_is_dead(e);
-}
-
-/* Its parent has ended, waited for or not: it has another one now. */
-static bool is_orphaned(const struct pr_session *s, const struct pr_entity *e)
-{
-    const struct pr_entity *parent = s->turns.lost ? pr_entities_find_any(&s->set, e->ppid) : NULL;
-    return parent && has_ended(parent);
-}
-
-/* Since its use was read. A clock belongs to a pid: where another process has that by now it shows
- * another time, and reading answers that the one we knew is gone. */
-static bool has_run(const struct pr_session *s, const struct pr_entity *e)
-{
-    return e->ran < 0 || e->ran != e->ran_seen || e->state == 'R' || e->awaited ||
-           is_orphaned(s, e);
-}
-
-static bool has_turn(const struct pr_session *s, size_t k)
-{
-    size_t n = s->set.count;
-    return (k + n - s->turns.from % n) % n < s->turns.count;
-}
-
-static bool is_power_of_two(unsigned n)
-{
-    return (n & (n - 1)) == 0;
-}
-
-/* Nobody but the process itself changes what only a full reading has, with rare exceptions, as a
- * table of descriptors that two processes share. Not all at the same time. */
-static int64_t rest_time(const struct pr_entity *e)
-{
-    return REST_TIME + e->pid % 64 * NS_PER_S;
-}
-
-/* k: its place in the set. */
-static enum depth depth_of(const struct pr_session *s, const struct pr_tick *t,
-                           const struct pr_entity *e, size_t k)
-{
-    int64_t age = t->now - e->refreshed_at;
-    bool ourselves = s->inside && e->pid == getpid(); /* what is ours is taken out each time */
-    bool ran = has_run(s, e), changed = ran || e->aged;
-    if (!t->host->held || s->now.last || s->config->peaks || !e->looks || ourselves ||
-        (changed && age >= AGE_MOST))
-        return DEPTH_ALL;
-    bool young = e->looks < LOOKS_YOUNG && is_power_of_two(e->looks);
-    if ((ran && young) || (has_turn(s, k) && (changed || age >= rest_time(e))))
-        return DEPTH_ALL;
-    if (ran)
-        return DEPTH_USE;
-    bool due = ((unsigned long)e->pid + s->taken) % s->turns.sizes == 0;
-    return (due || t->now - e->sized_at >= 2 * s->turns.size_time) && !pr_entity_is_dead(e)
-               ? DEPTH_SIZE
-               : DEPTH_NONE;
-}
-
 /* A new high-water mark takes faults. As many as could not raise the size by a hundredth do not
  * count. */
 static bool may_have_a_new_mark(const struct pr_entity *e)
@@ -210,7 +141,7 @@ static bool may_have_a_new_mark(const struct pr_entity *e)
 }
 
 static bool is_wanted(const struct pr_session *s, const struct pr_entity *e, int id,
-                      enum depth depth)
+                      enum pr_depth depth)
 {
     const struct pr_source *source = pr_sources[id];
     bool apart = id == SOURCE_pid_stat || id == SOURCE_pid_io || id == SOURCE_pid_clock;
@@ -235,9 +166,24 @@ static void take_clock(const struct pr_session *s, struct pr_entity *e)
         e->value[METRIC_CPU_TIME] = seconds;
 }
 
-static void read_files(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
-                       enum depth depth)
+/* The size: where stat is all that is held, only once that has shown another one. Small changes it
+ * shows late. */
+static void read_size(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
 {
+    if ((s->select.reads & READ_STATM) && (!s->turns.crowd || e->resized))
+        pr_tick_source(s, t, e, SOURCE_pid_statm);
+}
+
+static void read_files(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
+                       enum pr_depth depth)
+{
+    if (depth == DEPTH_TIMES) {
+        if (!pr_entity_is_dead(e) && !s->gone)
+            read_size(s, t, e);
+        pr_source_release_others(t->host, e);
+        e->aged = true;
+        return;
+    }
     for (int id = 0; id < SOURCE_COUNT; id++)
         if (is_wanted(s, e, id, depth))
             pr_tick_source(s, t, e, id);
@@ -249,12 +195,14 @@ static void read_files(struct pr_session *s, const struct pr_tick *t, struct pr_
 
 /* It has not run. Where its size has changed all the same, more has: pages went to swap. */
 static void let_rest(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
-                     enum depth depth)
+                     enum pr_depth depth)
 {
     e->idle += e->idle < IDLE_LONG;
-    if (depth == DEPTH_SIZE && (s->select.reads & READ_STATM)) {
+    if (depth == DEPTH_SIZE) {
         double before = e->value[METRIC_MEM_RSS];
-        pr_tick_source(s, t, e, SOURCE_pid_statm);
+        if (s->turns.crowd && pr_source_read(t, e, SOURCE_pid_stat) == 0)
+            take_clock(s, e);
+        read_size(s, t, e);
         e->aged |= e->value[METRIC_MEM_RSS] != before;
         e->sized_at = t->now;
     }
@@ -266,15 +214,15 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
                         size_t k)
 {
     pr_source_read(t, e, SOURCE_pid_clock);
-    enum depth depth = depth_of(s, t, e, k);
+    enum pr_depth depth = pr_depth_of(s, t, e, k);
     bool first_time = !s->turns.again || !e->looks;
-    if (depth < DEPTH_USE) {
+    if (depth < DEPTH_TIMES) {
         e->looks += first_time;
         let_rest(s, t, e, depth);
         return;
     }
     e->idle = 0;
-    if (read_identity(s, t, e) < 0)
+    if (read_identity(s, t, e, depth) < 0)
         return;
     e->looks += first_time;
     e->ran_seen = e->ran;
@@ -334,28 +282,7 @@ static void read_one(struct pr_session *s, const struct pr_tick *t, size_t k)
         read_returned(s, t, e, k);
     else if (e->life == LIFE_ALIVE)
         read_member(s, t, e, k);
-    s->turns.lost |= has_ended(e); /* parents come before their children */
-}
-
-/* More members than descriptors can be held of. */
-static bool is_crowd(const struct pr_session *s)
-{
-    return s->set.count * FILES > (size_t)s->host.hold_limit;
-}
-
-/* Turns go round: so many at a tick that all have had one in time. */
-static void give_turns(struct pr_session *s)
-{
-    struct pr_turns *turns = &s->turns;
-    size_t count = s->set.count;
-    double share = pr_seconds(s->now.interval) / pr_seconds(TURN_TIME);
-    turns->from = count ? (turns->from + turns->count) % count : 0;
-    turns->count = (size_t)fmin((double)count, fmax(TURN_LEAST, ceil((double)count * share)));
-    turns->size_time = is_crowd(s) ? SIZE_CROWD : SIZE_TIME;
-    turns->sizes = s->step < turns->size_time ? (unsigned long)(turns->size_time / s->step) : 1;
-    turns->lost = false;
-    s->host.crowded = s->host.refused;
-    s->host.refused = false;
+    s->turns.lost |= pr_depth_has_ended(e); /* parents come before their children */
 }
 
 /* Not below 0; what is absent stays absent. */
@@ -455,7 +382,7 @@ void pr_tick_read(struct pr_session *s, int64_t now, bool again)
     discover(s, &t);
     s->turns.again = again;
     if (!again)
-        give_turns(s);
+        pr_depth_turns(s);
     for (size_t k = 0; k < s->set.count; k++)
         read_one(s, &t, k);
     reset_marks(s, &t);

@@ -21,8 +21,8 @@ struct pr_turns {
     size_t from, count;  /* members of whom everything is read */
     size_t share;        /* the next whose PSS is looked at */
     double page_cost;    /* ns that PSS takes for a page, 0 before anything was measured */
-    unsigned long sizes; /* one in so many of those that have not run has its size read, */
-    int64_t size_time;   /* so that each has in about this time */
+    unsigned long sizes; /* one in so many has its size looked at though it has not run */
+    bool crowd;          /* more members than descriptors can be held of */
     bool again;          /* the second reading of one sample */
     bool lost;           /* somebody has ended: who has not run may still have another parent */
 };

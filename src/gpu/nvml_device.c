@@ -252,9 +252,8 @@ static void say_throttle(struct pr_gpu_work *w, struct nvml_device *d, const str
     if (now == d->reasons || d->throttle_said >= THROTTLE_SAID)
         return;
     d->throttle_said++;
-    pr_gpu_say(w, "%s: %s%s%s", c->name,
-               now ? "clocks are held down: " : "clocks are no longer held down", text,
-               d->throttle_said == THROTTLE_SAID ? " (later changes are not said)" : "");
+    pr_gpu_say(w, "%s: %s%s%s", c->name, now ? GPU_HELD_DOWN : "clocks are no longer held down",
+               text, d->throttle_said == THROTTLE_SAID ? " (later changes are not said)" : "");
     d->reasons = now;
 }
 

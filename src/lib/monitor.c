@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/command.h"
 #include "core/space.h"
 #include "lib/own_sink.h"
 #include "util/clock.h"
@@ -228,6 +229,8 @@ static void introduce(struct proctor_monitor *m)
     pid_t pgid = group ? target->root : !tree ? getpgrp() : 0;
     struct pr_session *s = &m->session;
     char why[sizeof s->machine.gpu_reason];
+    if (tree)
+        pr_directory_read(&s->host, target->root, m->facts.cwd, sizeof m->facts.cwd);
     if (tree && !s->host.foreign)
         pgid = getpgid(target->root);
     s->job = (struct pr_sink_job){.argv = m->facts.argv,

@@ -58,8 +58,6 @@ const char *pr_summary_reason(const struct pr_session *s, enum pr_metric_id id)
         return pr_machine_reason(&s->machine, id);
     if ((pr_metrics[id].needs & READ_GPU) && *s->machine.gpu_reason)
         return s->machine.gpu_reason;
-    if (pr_metrics[id].needs & READ_LATER)
-        return "this version has no source for it";
     if (id == METRIC_ENERGY)
         return s->energy.reason;
     if ((pr_metrics[id].needs & READ_NET) && s->net && pr_net_reason(s->net))

@@ -32,12 +32,18 @@ int pr_model_html_ready(struct proctor_error *err)
 int pr_model_html(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
                   struct proctor_error *err)
 {
+    return pr_model_html_compared(out, runs, count, "null", err);
+}
+
+int pr_model_html_compared(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
+                           const char *comparison, struct proctor_error *err)
+{
     const char *place = memmem(pr_template, pr_template_len, PLACE, strlen(PLACE));
     if (!place)
         return pr_model_html_ready(err) < 0 ? -ENOTSUP
                                             : pr_error(err, EINVAL, "the page is broken");
     struct pr_buf json = {0};
-    pr_model_json(&json, runs, count);
+    pr_model_json_compared(&json, runs, count, comparison);
     pr_buf_add(out, pr_template, (size_t)(place - pr_template));
     put_escaped(out, json.data, json.len);
     place += strlen(PLACE);

@@ -65,6 +65,11 @@ void pr_model_human(struct pr_buf *out, double v, enum pr_unit unit)
     } else if (unit == UNIT_RATIO) {
         pr_units_fixed(out, v * 100, v < 0.0995 ? 1 : 0);
         pr_buf_str(out, " %");
+    } else if (unit == UNIT_JOULES && v >= 3600) {
+        const char *name;
+        double by = pr_units_scale(v, unit, &name), figure = v / by;
+        pr_units_fixed(out, figure, figure >= 99.95 ? 0 : figure >= 9.995 ? 1 : 2);
+        pr_buf_printf(out, " %s", name);
     } else {
         pr_units_human(out, v, unit);
     }

@@ -7,6 +7,8 @@
 #include "store/stored.h"
 
 enum pr_severity { SEVERITY_GOOD, SEVERITY_NOTE, SEVERITY_WARN, SEVERITY_BAD };
+/* "good", "note", "warn", "bad". */
+const char *pr_severity_name(enum pr_severity severity);
 
 struct pr_model_finding {
     const char *id, *text, *more;
@@ -28,9 +30,9 @@ struct pr_model_event {
 #define MODEL_PROCESSES 200
 #define MODEL_POINTS    60
 struct pr_model_process {
-    int pid, parent; /* parent: index, -1 for none */
-    const char *name, *exit;
-    int64_t started; /* wall time, ns */
+    int pid, parent;                   /* parent: index, -1 for none */
+    const char *name, *command, *exit; /* NULL: not known */
+    int64_t started;                   /* wall time, ns */
     double begin, end, cpu, peak, read, written;
     double *spark; /* MODEL_POINTS of cores over the run, or NULL */
 };
@@ -56,7 +58,7 @@ struct pr_model_row {
     }
 
 struct pr_model {
-    const char *id, *name, *command, *host, *signal, *verdict;
+    const char *id, *name, *command, *cwd, *host, *signal, *verdict; /* NULL: there is none */
     enum pr_severity severity;
     double began, duration;
     int exit_code;
@@ -89,3 +91,8 @@ void pr_model_json(struct pr_buf *out, const struct pr_model *const *runs, size_
 int pr_model_html_ready(struct proctor_error *err);
 int pr_model_html(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
                   struct proctor_error *err);
+/* Both with a comparison of the runs, as JSON. */
+void pr_model_json_compared(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
+                            const char *comparison);
+int pr_model_html_compared(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
+                           const char *comparison, struct proctor_error *err);

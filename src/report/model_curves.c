@@ -17,6 +17,10 @@
 #define MACHINE_REACH   2.5
 #define MACHINE_SECONDS 3 /* the machine and GPUs are read less often than the job */
 #define EVENTS_MOST     300
+#define EVENTS_TROUBLE  50   /* more, which no number of marks can crowd out */
+#define THROTTLED_LEAST 0.01 /* of the time between two readings */
+#define THROTTLED_APART 2    /* seconds without it, between two times; or, of the run so far, */
+#define THROTTLED_SHARE 0.02
 #define IDLE_BELOW      0.01 /* of a GPU's time */
 #define PEAK_MISSED     1.1  /* the kernel's mark, beside the most that was sampled */
 
@@ -67,6 +71,12 @@ struct card {
     double capacity;
 };
 
+/* A time in which a quota kept the job from running, again and again. */
+struct throttling {
+    double seen, seen_at;       /* the counter, when it was last known */
+    double begin, end, seconds; /* seconds: 0 for none */
+};
+
 struct gather {
     struct pr_model *m;
     const struct pr_stored *r;
@@ -75,6 +85,7 @@ struct gather {
     struct line lines[PLANS_MOST];
     struct card cards[GPU_DEVICES];
     size_t card_count;
+    struct throttling throttling;
     struct pr_roll roll;
     struct pr_query *words; /* of a mark's data */
 };
@@ -126,48 +137,69 @@ static void add_card(struct gather *g, const struct pr_device *d, double reach)
     c->capacity = isnan(capacity) ? c->capacity : capacity;
 }
 
-static void on_sample(void *of, const struct proctor_snapshot *s)
-{
-    struct gather *g = of;
-    struct pr_curves *c = &g->m->curves;
-    unsigned long before = c->samples;
-    pr_curves_sample(c, pr_seconds(s->elapsed), pr_seconds(s->interval));
-    if (c->samples == before)
-        return;
-    double machine = fmax(MACHINE_REACH * c->usual, MACHINE_SECONDS);
-    for (size_t i = 0; i < g->plan_count; i++) {
-        const struct plan *p = &g->plans[i];
-        bool slow = (pr_metrics[p->id].scope & SCOPE_SYSTEM) || p->key;
-        double v = s->value[p->id];
-        if (p->key)
-            v = rate_of(&g->lines[i], v, c->at);
-        double job = (pr_metrics[p->id].kind == KIND_RATE ? RATE_REACH : JOB_REACH) * c->usual;
-        pr_curves_put(c, g->lines[i].curve, v, slow ? machine : job);
-    }
-    for (size_t i = 0; i < s->device_count; i++)
-        if (s->devices[i].kind == DEVICE_GPU)
-            add_card(g, &s->devices[i], machine);
-}
-
 /* --- what happened ---------------------------------------------------------------------------- */
 
+/* In the order of time. */
 static void add_event(struct gather *g, double at, const char *kind, enum pr_severity severity,
                       const char *text)
 {
     struct pr_model *m = g->m;
-    struct pr_model_event *e = m->events.count < EVENTS_MOST ? LIST_ADD(m, &m->events) : NULL;
-    if (e)
-        *e = (struct pr_model_event){at, kind, text, severity};
+    size_t most = EVENTS_MOST + (severity > SEVERITY_NOTE ? EVENTS_TROUBLE : 0);
+    if (m->events.count >= most || !LIST_ADD(m, &m->events))
+        return;
+    size_t i = m->events.count - 1;
+    for (; i > 0 && m->events.items[i - 1].at > at; i--)
+        m->events.items[i] = m->events.items[i - 1];
+    m->events.items[i] = (struct pr_model_event){at, kind, text, severity};
+}
+
+/* One event for the whole of it. */
+static void end_throttling(struct gather *g)
+{
+    struct throttling *t = &g->throttling;
+    struct pr_buf text = {0};
+    if (t->seconds > 0) {
+        pr_buf_str(&text, "the CPU quota kept the job from running for ");
+        pr_model_human(&text, t->seconds, UNIT_SECONDS);
+        pr_buf_str(&text, ", until ");
+        pr_model_human(&text, t->end, UNIT_SECONDS);
+        add_event(g, t->begin, "throttled", SEVERITY_WARN, pr_model_keep(g->m, &text));
+    }
+    t->seconds = 0;
+    pr_buf_done(&text);
+}
+
+static void follow_quota(struct gather *g, double throttled)
+{
+    struct throttling *t = &g->throttling;
+    double at = g->m->curves.at, growth = throttled - t->seen;
+    if (isnan(throttled))
+        return;
+    if (growth > THROTTLED_LEAST * (at - t->seen_at)) {
+        if (t->seen_at - t->end > fmax(THROTTLED_APART, THROTTLED_SHARE * at))
+            end_throttling(g);
+        if (!(t->seconds > 0))
+            t->begin = t->seen_at;
+        t->seconds += growth;
+        t->end = at;
+    }
+    t->seen = throttled;
+    t->seen_at = at;
 }
 
 static void on_event(void *of, const struct pr_event *e)
 {
     struct gather *g = of;
-    bool oom = e->type == EVENT_OOM;
-    enum pr_severity severity = oom                        ? SEVERITY_BAD
-                                : e->type == EVENT_PROBLEM ? SEVERITY_WARN
-                                                           : SEVERITY_NOTE;
-    add_event(g, e->at, oom ? "oom" : "note", severity, pr_model_text(g->m, "%s", e->text));
+    bool oom = e->type == EVENT_OOM,
+         slow = e->type == EVENT_GPU && strstr(e->text, GPU_HELD_DOWN) != NULL;
+    enum pr_severity severity = oom                                ? SEVERITY_BAD
+                                : e->type == EVENT_PROBLEM || slow ? SEVERITY_WARN
+                                                                   : SEVERITY_NOTE;
+    add_event(g, e->at,
+              oom    ? "oom"
+              : slow ? "throttled"
+                     : "note",
+              severity, pr_model_text(g->m, "%s", e->text));
 }
 
 static void on_mark(void *of, int64_t elapsed, const char *name, const char *data)
@@ -187,6 +219,32 @@ static void on_entry(void *of, const struct pr_roll_entry *e)
 {
     struct gather *g = of;
     pr_roll_add(&g->roll, e);
+}
+
+/* --- a sample -------------------------------------------------------------------------------- */
+
+static void on_sample(void *of, const struct proctor_snapshot *s)
+{
+    struct gather *g = of;
+    struct pr_curves *c = &g->m->curves;
+    unsigned long before = c->samples;
+    pr_curves_sample(c, pr_seconds(s->elapsed), pr_seconds(s->interval));
+    if (c->samples == before)
+        return;
+    double machine = fmax(MACHINE_REACH * c->usual, MACHINE_SECONDS);
+    for (size_t i = 0; i < g->plan_count; i++) {
+        const struct plan *p = &g->plans[i];
+        bool slow = (pr_metrics[p->id].scope & SCOPE_SYSTEM) || p->key;
+        double v = s->value[p->id];
+        if (p->key)
+            v = rate_of(&g->lines[i], v, c->at);
+        double job = (pr_metrics[p->id].kind == KIND_RATE ? RATE_REACH : JOB_REACH) * c->usual;
+        pr_curves_put(c, g->lines[i].curve, v, slow ? machine : job);
+    }
+    follow_quota(g, s->value[METRIC_CPU_THROTTLED]);
+    for (size_t i = 0; i < s->device_count; i++)
+        if (s->devices[i].kind == DEVICE_GPU)
+            add_card(g, &s->devices[i], machine);
 }
 
 /* --- series ----------------------------------------------------------------------------------- */
@@ -317,6 +375,7 @@ void pr_model_curves(struct pr_model *m, const struct pr_stored *r, struct proct
                      "SELECT group_concat(key || '=' || value, ' ') FROM json_each(?1)") < 0)
         g->words = NULL;
     *ret_code = m->curves.failed ? 0 : pr_replay(r, &to, g, err);
+    end_throttling(g);
     name_lines(g);
     name_cards(g);
     pr_model_processes(m, r, &g->roll);

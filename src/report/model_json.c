@@ -4,10 +4,14 @@
 
 #include <math.h>
 
-#define COUNT(list)  (sizeof list / sizeof *list)
 #define SUMMARY_MOST 200000 /* bytes: a summary of more is in the record alone */
 
 static const char *const severities[] = {"good", "note", "warn", "bad"};
+
+const char *pr_severity_name(enum pr_severity severity)
+{
+    return severities[severity];
+}
 
 static void identity(struct pr_json *j, const struct pr_model *m)
 {
@@ -21,7 +25,7 @@ static void identity(struct pr_json *j, const struct pr_model *m)
     for (size_t i = 0; i < m->argv.count; i++)
         pr_json_string(j, m->argv.items[i]);
     pr_json_close(j, ']');
-    pr_put_text(j, "cwd", NULL); /* records do not have it */
+    pr_put_text(j, "cwd", m->cwd);
     pr_put_text(j, "host", m->host);
     pr_put_number(j, "began", m->began);
     pr_put_number(j, "duration", m->duration);
@@ -142,7 +146,7 @@ static void processes(struct pr_json *j, const struct pr_model *m)
         pr_put_number(j, "pid", p->pid);
         pr_put_number(j, "parent", p->parent < 0 ? NAN : p->parent);
         pr_put_text(j, "name", p->name);
-        pr_put_text(j, "command", NULL); /* records have names alone */
+        pr_put_text(j, "command", p->command);
         pr_put_number(j, "begin", p->begin);
         pr_put_number(j, "end", p->end);
         pr_put_number(j, "cpu", p->cpu);
@@ -160,23 +164,8 @@ static void processes(struct pr_json *j, const struct pr_model *m)
 /* --- tables -------------------------------------------------------------------------------------
  */
 
-struct column {
-    const char *key, *title, *unit; /* unit NULL: words */
-};
-static const struct column match_columns[] = {
-    {"name", "name", NULL},         {"instances", "processes", "count"},
-    {"cpu", "CPU time", "seconds"}, {"rss", "RSS peak", "bytes"},
-    {"pss", "PSS peak", "bytes"},   {"uss", "USS peak", "bytes"},
-};
-static const struct column device_columns[] = {
-    {"name", "device", NULL},          {"model", "model", NULL},
-    {"util", "busy, mean", "ratio"},   {"mem", "memory peak", "bytes"},
-    {"power", "power, mean", "watts"}, {"energy", "energy", "joules"},
-    {"temp", "hottest", "celsius"},
-};
-
-static void table(struct pr_json *j, const char *key, const struct column *columns, size_t count,
-                  const struct pr_model_row *rows, size_t row_count)
+static void table(struct pr_json *j, const char *key, const struct pr_model_column *columns,
+                  size_t count, const struct pr_model_row *rows, size_t row_count)
 {
     pr_json_key(j, key);
     pr_json_open(j, '{');
@@ -186,7 +175,7 @@ static void table(struct pr_json *j, const char *key, const struct column *colum
         pr_json_open(j, '{');
         pr_put_text(j, "key", columns[i].key);
         pr_put_text(j, "title", columns[i].title);
-        pr_put_text(j, "unit", columns[i].unit);
+        pr_put_text(j, "unit", columns[i].words ? NULL : pr_model_unit(columns[i].unit));
         pr_json_close(j, '}');
     }
     pr_json_close(j, ']');
@@ -196,10 +185,10 @@ static void table(struct pr_json *j, const char *key, const struct column *colum
         size_t words = 0, numbers = 0;
         pr_json_open(j, '{');
         for (size_t i = 0; i < count; i++)
-            if (columns[i].unit)
-                pr_put_number(j, columns[i].key, rows[k].value[numbers++]);
-            else
+            if (columns[i].words)
                 pr_put_text(j, columns[i].key, rows[k].text[words++]);
+            else
+                pr_put_number(j, columns[i].key, rows[k].value[numbers++]);
         pr_json_close(j, '}');
     }
     pr_json_close(j, ']');
@@ -256,8 +245,10 @@ static void run(struct pr_json *j, const struct pr_model *m)
     phases(j, m);
     events(j, m);
     processes(j, m);
-    table(j, "matches", match_columns, COUNT(match_columns), m->matches.items, m->matches.count);
-    table(j, "devices", device_columns, COUNT(device_columns), m->devices.items, m->devices.count);
+    table(j, "matches", pr_match_columns, pr_match_column_count, m->matches.items,
+          m->matches.count);
+    table(j, "devices", pr_device_columns, pr_device_column_count, m->devices.items,
+          m->devices.count);
     words(j, m);
     pr_json_key(j, "summary");
     pr_json_raw(j, m->summary.len < SUMMARY_MOST ? m->summary.data : "null");
@@ -265,6 +256,12 @@ static void run(struct pr_json *j, const struct pr_model *m)
 }
 
 void pr_model_json(struct pr_buf *out, const struct pr_model *const *runs, size_t count)
+{
+    pr_model_json_compared(out, runs, count, "null");
+}
+
+void pr_model_json_compared(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
+                            const char *comparison)
 {
     struct pr_json j = {.out = out};
     pr_json_open(&j, '{');
@@ -277,6 +274,7 @@ void pr_model_json(struct pr_buf *out, const struct pr_model *const *runs, size_
     for (size_t i = 0; i < count; i++)
         run(&j, runs[i]);
     pr_json_close(&j, ']');
-    pr_put_text(&j, "comparison", NULL);
+    pr_json_key(&j, "comparison");
+    pr_json_raw(&j, comparison);
     pr_json_close(&j, '}');
 }

@@ -12,7 +12,7 @@ static const char *const families[] = {"cpu",     "memory", "gpu",  "disk",
                                        "network", "energy", "other"};
 static const char *const stats[] = {"mean", "max", "min", "total"};
 
-static const char *unit_name(enum pr_unit unit)
+const char *pr_model_unit(enum pr_unit unit)
 {
     return unit == UNIT_COUNT              ? "count"
            : unit == UNIT_BYTES_PER_SECOND ? "bytes/s"
@@ -124,7 +124,7 @@ static void series(struct pr_json *j, const struct pr_model *m)
         pr_json_key(j, s->key);
         pr_json_open(j, '{');
         pr_put_text(j, "label", s->label);
-        pr_put_text(j, "unit", unit_name(s->unit));
+        pr_put_text(j, "unit", pr_model_unit(s->unit));
         pr_put_text(j, "family", families[s->family]);
         bound(j, "limit", &s->limit);
         bound(j, "host", &s->host);
@@ -158,7 +158,7 @@ void pr_put_value(struct pr_json *j, const struct pr_model *m, const struct pr_v
     keys(j, m, "series", v->group);
     pr_put_text(j, "stat", stats[v->stat]);
     pr_put_text(j, "label", v->label);
-    pr_put_text(j, "unit", unit_name(v->unit));
+    pr_put_text(j, "unit", pr_model_unit(v->unit));
 }
 
 static void values(struct pr_json *j, const struct pr_model *m, const char *key,
@@ -240,7 +240,7 @@ static void chart(struct pr_json *j, const struct pr_model *m, const struct pr_c
     pr_json_open(j, '{');
     pr_put_text(j, "id", c->id);
     pr_put_text(j, "title", c->title);
-    pr_put_text(j, "unit", unit_name(c->unit));
+    pr_put_text(j, "unit", pr_model_unit(c->unit));
     pr_put_text(j, "place", c->place);
     pr_json_key(j, "lines");
     pr_json_open(j, '[');

@@ -137,6 +137,26 @@ const struct pr_phase_column pr_phase_columns[] = {
 };
 const size_t pr_phase_column_count = COUNT(pr_phase_columns);
 
+const struct pr_model_column pr_match_columns[] = {
+    {"name", "name", true, 0},
+    {"instances", "processes", false, UNIT_COUNT},
+    {"cpu", "CPU time", false, UNIT_SECONDS},
+    {"rss", "RSS peak", false, UNIT_BYTES},
+    {"pss", "PSS peak", false, UNIT_BYTES},
+    {"uss", "USS peak", false, UNIT_BYTES},
+};
+const size_t pr_match_column_count = COUNT(pr_match_columns);
+const struct pr_model_column pr_device_columns[] = {
+    {"name", "device", true, 0},
+    {"model", "model", true, 0},
+    {"util", "busy, mean", false, UNIT_RATIO},
+    {"mem", "memory peak", false, UNIT_BYTES},
+    {"power", "power, mean", false, UNIT_WATTS},
+    {"energy", "energy", false, UNIT_JOULES},
+    {"temp", "hottest", false, UNIT_CELSIUS},
+};
+const size_t pr_device_column_count = COUNT(pr_device_columns);
+
 /* --- the text alternative ----------------------------------------------------------------------
  */
 

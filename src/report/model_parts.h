@@ -78,5 +78,13 @@ extern const struct pr_chart pr_charts[];
 extern const size_t pr_chart_count;
 extern const struct pr_phase_column pr_phase_columns[];
 extern const size_t pr_phase_column_count;
+/* Columns of the tables of names and devices: words, then figures, as their rows have them. */
+struct pr_model_column {
+    const char *key, *title;
+    bool words;
+    enum pr_unit unit;
+};
+extern const struct pr_model_column pr_match_columns[], pr_device_columns[];
+extern const size_t pr_match_column_count, pr_device_column_count;
 /* The text alternative of a chart. */
 void pr_chart_text(const struct pr_model *m, const struct pr_chart *c, struct pr_buf *out);

@@ -14,6 +14,7 @@
 
 enum order { ORDER_CPU, ORDER_PEAK };
 struct chosen {
+    struct pr_query *command; /* NULL: an older record, which has none */
     const struct pr_roll *roll;
     enum order order;
     int *place; /* of each entry in the model's list, -1 for not there */
@@ -59,6 +60,19 @@ static double elapsed(const struct pr_stored *r, int64_t wall)
     return fmax(0, pr_seconds(wall) - pr_seconds(r->started));
 }
 
+/* What it was called with; NULL where the record has not got that. */
+static const char *command_of(struct pr_model *m, const struct chosen *c,
+                              const struct pr_roll_entry *e)
+{
+    if (!c->command)
+        return NULL;
+    pr_query_reset(c->command);
+    pr_query_int(c->command, 1, e->pid);
+    pr_query_int(c->command, 2, e->started);
+    const char *text = pr_query_step(c->command) == 1 ? pr_query_get_text(c->command, 0) : NULL;
+    return text && *text ? pr_model_text(m, "%s", text) : NULL;
+}
+
 /* Its index in the list, its ancestors being there before it. */
 static int add(struct pr_model *m, const struct pr_stored *r, struct chosen *c, size_t i, int deep)
 {
@@ -74,6 +88,7 @@ static int add(struct pr_model *m, const struct pr_stored *r, struct chosen *c, 
     *p = (struct pr_model_process){.pid = e->pid,
                                    .parent = parent,
                                    .name = pr_model_text(m, "%s", e->comm),
+                                   .command = command_of(m, c, e),
                                    .exit = exit_words(m, e->status),
                                    .started = e->started,
                                    .begin = elapsed(r, e->started),
@@ -99,6 +114,10 @@ void pr_model_processes(struct pr_model *m, const struct pr_stored *r, const str
     size_t *index = calloc(roll->count + 1, sizeof *index);
     struct chosen c = {.roll = roll, .place = calloc(roll->count + 1, sizeof *c.place)};
     m->failed |= !index || !c.place;
+    if (pr_query_new(&c.command, r->db,
+                     "SELECT command FROM entities WHERE pid = ?1 AND started = ?2"
+                     " AND command IS NOT NULL") < 0)
+        c.command = NULL;
     for (size_t i = 0; index && c.place && i < roll->count; i++) {
         index[i] = i;
         c.place[i] = -1;
@@ -111,6 +130,7 @@ void pr_model_processes(struct pr_model *m, const struct pr_stored *r, const str
     if (m->seen > (double)m->processes.count)
         m->processes_note = pr_model_text(
             m, "Of %.0f processes, those with the most CPU time and the highest peaks.", m->seen);
+    pr_query_free(c.command);
     free(index);
     free(c.place);
 }

@@ -6,16 +6,29 @@
 #include <string.h>
 
 #include "report/model_parts.h"
+#include "report/trend.h"
 
 #define COUNT(list)     (sizeof list / sizeof *list)
 #define FINDINGS_MOST   3
 #define NEAR_LIMIT      0.9
 #define THROTTLED_LEAST 0.01 /* of the time */
 #define GPU_IDLE_LEAST  0.3
+#define FEED_LEAST      0.2  /* of the time: one core was busy, and no GPU */
+#define FEED_IDLE       0.05 /* of a GPU's time */
+#define FEED_CORE_FROM  0.75
+#define FEED_CORE_TO    1.25
+#define DELAY_LEAST     0.1  /* of the time that the run lasted, */
+#define DELAY_OF_USE    0.25 /* and of what the job has used */
+#define FILES_NEAR      0.9
 #define STALL_LEAST     0.1
 #define WASTED_BELOW    0.5 /* of the cores, at the peak */
 #define WASTED_CORES    4
-#define LONG_ENOUGH     1 /* seconds: what is shorter says little of shares of time */
+#define GROWTH_TIME     60  /* seconds */
+#define GROWTH_FROM     0.1 /* of the run: before that a job starts */
+#define GROWTH_SHARE    0.1 /* of what it has: less does not matter */
+#define GROWTH_LEAST    (16 << 20)
+#define GROWTH_SOON     10 /* times as long as it lasted: the limit is near */
+#define LONG_ENOUGH     1  /* seconds: what is shorter says little of shares of time */
 
 struct finder {
     struct pr_model *m;
@@ -104,6 +117,58 @@ static void throttled(struct finder *f)
     found(f, "throttled", SEVERITY_WARN, NAN, "A higher quota, or fewer threads, would end that.");
 }
 
+/* A quota keeps it waiting, too, and has a sentence of its own. */
+static void delayed(struct finder *f)
+{
+    double waited = summed(f, "$.metrics.\"sched.delay\".total"),
+           used = summed(f, "$.metrics.\"cpu.time\".total"),
+           quota = summed(f, "$.metrics.\"cpu.throttled\".total");
+    waited -= pr_value_known(quota);
+    if (f->duration < LONG_ENOUGH || !(waited >= DELAY_LEAST * f->duration) ||
+        !(waited >= DELAY_OF_USE * used))
+        return;
+    put(f, "The job was ready to run and waited for a CPU for at least ", waited, UNIT_SECONDS);
+    put(f, "; it used ", used, UNIT_SECONDS);
+    pr_buf_str(&f->text, " of CPU time.");
+    found(f, "cpu-delay", SEVERITY_WARN, NAN,
+          "Others were on the CPUs that it may use, or it has more busy threads than those.");
+}
+
+/* Who came nearest to its own limit. */
+static void put_nearest(struct finder *f, double share)
+{
+    struct pr_query *q = NULL;
+    bool there = pr_query_new(&q, f->r->db,
+                              "SELECT e.pid, e.name, p.fds, p.fds_ratio FROM process_samples p"
+                              " JOIN entities e ON e.id = p.entity WHERE p.fds_ratio > 0"
+                              " ORDER BY p.fds_ratio DESC LIMIT 1") == 0 &&
+                 pr_query_step(q) == 1;
+    if (there) {
+        double count = pr_query_get_number(q, 2), limit = count / pr_query_get_number(q, 3);
+        const char *name = pr_query_get_text(q, 1);
+        pr_buf_printf(&f->text, "Process %d (%.15s) had %.0f of the %.0f",
+                      (int)pr_query_get_int(q, 0), name ? name : "", count, limit);
+    } else {
+        put(f, "A process had ", share, UNIT_RATIO);
+        pr_buf_str(&f->text, " of the");
+    }
+    pr_query_free(q);
+}
+
+static void files(struct finder *f)
+{
+    double share = summed(f, "$.metrics.\"fds.ratio\".peak"),
+           at = summed(f, "$.metrics.\"fds.ratio\".at");
+    if (!(share >= FILES_NEAR))
+        return;
+    put_nearest(f, share);
+    pr_buf_str(&f->text, " file descriptors open that it may have");
+    put_when(f, at);
+    pr_buf_char(&f->text, '.');
+    found(f, "descriptors-near-limit", SEVERITY_WARN, at,
+          "At the limit (ulimit -n) nothing can be opened any more.");
+}
+
 static void swap(struct finder *f)
 {
     double bytes = summed(f, "$.metrics.\"mem.swap\".peak"),
@@ -119,16 +184,61 @@ static void swap(struct finder *f)
 
 static void gpu_idle(struct finder *f)
 {
+    size_t count = 0;
     for (size_t i = 0; i < f->m->series.count; i++) {
         const struct pr_model_series *s = &f->m->series.items[i];
         if (s->group != GROUP_GPU_IDLE || f->duration < LONG_ENOUGH ||
             !(s->stats.mean >= GPU_IDLE_LEAST))
             continue;
-        pr_buf_printf(&f->text, "%s was idle ", s->label);
+        pr_buf_printf(&f->text, count ? ", %s " : "%s was idle ", s->label);
         pr_model_human(&f->text, s->stats.mean, UNIT_RATIO);
-        pr_buf_str(&f->text, " of the time.");
-        found(f, "gpu-idle", SEVERITY_WARN, NAN, NULL);
+        pr_buf_str(&f->text, count++ ? "" : " of the time");
     }
+    if (!count)
+        return;
+    pr_buf_char(&f->text, '.');
+    bool used = summed(f, "$.metrics.\"gpu.count\".peak") != 0;
+    found(f, "gpu-idle", used ? SEVERITY_WARN : SEVERITY_NOTE, NAN, NULL);
+}
+
+static double mean_at(const struct finder *f, const struct pr_model_series *s, size_t i)
+{
+    return pr_curve_mean(&f->m->curves.items[s->curve].cell[i]);
+}
+
+/* The busiest GPU in a bucket; NaN where none is known. */
+static double busiest_at(const struct finder *f, size_t i)
+{
+    double busiest = NAN;
+    for (size_t k = 0; k < f->m->series.count; k++)
+        if (f->m->series.items[k].group == GROUP_GPU_UTIL)
+            busiest = fmax(busiest, mean_at(f, &f->m->series.items[k], i));
+    return busiest;
+}
+
+/* One core prepares what no GPU can begin with yet. Where none was ever busy they are just idle. */
+static void starved(struct finder *f)
+{
+    const struct pr_model_series *cpu = pr_model_find(f->m, GROUP_CPU);
+    double known = 0, waits = 0, busiest = 0;
+    for (size_t i = 0; cpu && i < f->m->curves.count; i++) {
+        double cores = mean_at(f, cpu, i), gpu = busiest_at(f, i),
+               span = pr_curves_span(&f->m->curves, i);
+        if (isnan(cores) || isnan(gpu))
+            continue;
+        known += span;
+        busiest = fmax(busiest, gpu);
+        if (gpu < FEED_IDLE && cores >= FEED_CORE_FROM && cores <= FEED_CORE_TO)
+            waits += span;
+    }
+    if (f->m->machine || known < LONG_ENOUGH || busiest < FEED_IDLE || waits < FEED_LEAST * known)
+        return;
+    put(f, "For ", waits / known, UNIT_RATIO);
+    put(f, " of the time (", waits, UNIT_SECONDS);
+    pr_buf_str(&f->text, ") one core was busy while no GPU was.");
+    found(
+        f, "gpu-starved", SEVERITY_WARN, NAN,
+        "Loading or preparing data in more processes, or ahead of time, would keep the GPU busy.");
 }
 
 static void io_stall(struct finder *f)
@@ -168,21 +278,89 @@ static void unsampled(struct finder *f)
     found(f, "never-sampled", SEVERITY_NOTE, NAN, "A shorter interval (-i) would show them.");
 }
 
-static int worse(const void *a, const void *b)
+/* Means of equal parts of the run since `from`, where something is known. */
+static size_t thin(const struct finder *f, const struct pr_model_series *s, double from, double *x,
+                   double *y)
 {
-    const struct pr_model_finding *x = a, *y = b;
-    return (int)y->severity - (int)x->severity;
+    const struct pr_curves *c = &f->m->curves;
+    double sum[TREND_MOST] = {0}, weight[TREND_MOST] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        const struct pr_curve_cell *cell = &c->items[s->curve].cell[i];
+        double part = (pr_curves_at(c, i) - from) / (c->at - from) * TREND_MOST;
+        size_t k = part >= TREND_MOST ? TREND_MOST - 1 : (size_t)fmax(0, part);
+        if (!(part >= 0) || !(cell->weight > 0))
+            continue;
+        sum[k] += cell->sum;
+        weight[k] += cell->weight;
+    }
+    for (size_t k = 0; k < TREND_MOST; k++)
+        if (weight[k] > 0) {
+            x[count] = from + ((double)k + 0.5) / TREND_MOST * (c->at - from);
+            y[count++] = sum[k] / weight[k];
+        }
+    return count;
+}
+
+/* All the time and in its second half, too: what is loaded at the start does not grow. */
+static bool is_growing(const struct finder *f, const struct pr_model_series *s,
+                       struct pr_trend *ret)
+{
+    double x[TREND_MOST], y[TREND_MOST], end = f->m->curves.at, begin = GROWTH_FROM * end;
+    struct pr_trend late;
+    if (!pr_trend_fit(x, y, thin(f, s, (begin + end) / 2, x, y), &late) || !(late.low > 0) ||
+        !pr_trend_fit(x, y, thin(f, s, begin, x, y), ret) || !(ret->low > 0))
+        return false;
+    return ret->low * (end - begin) >= fmax(GROWTH_LEAST, GROWTH_SHARE * s->stats.mean);
+}
+
+static void put_hourly(struct finder *f, const char *before, double slope, const char *behind)
+{
+    put(f, before, slope * 3600, UNIT_BYTES);
+    pr_buf_str(&f->text, behind);
+}
+
+static void grows(struct finder *f)
+{
+    const struct pr_model_series *s = pr_model_find(f->m, GROUP_MEMORY);
+    struct pr_trend t;
+    if (!s || f->m->curves.at < GROWTH_TIME || !is_growing(f, s, &t))
+        return;
+    double left = s->limit.text ? (s->limit.value - s->stats.max) / t.slope : NAN;
+    bool soon = left <= GROWTH_SOON * f->m->curves.at;
+    put_hourly(f, "Memory grows all the time, by ", t.slope, "/h (95 % sure: ");
+    put_hourly(f, "", t.low, "/h to ");
+    put_hourly(f, "", t.high, "/h)");
+    if (soon) {
+        pr_buf_printf(&f->text, "; it meets the %s", s->limit.text);
+        put(f, " in ", fmax(0, left), UNIT_SECONDS);
+    }
+    pr_buf_char(&f->text, '.');
+    found(f, "memory-grows", soon ? SEVERITY_WARN : SEVERITY_NOTE, NAN,
+          "The slope is the median over all pairs of moments.");
+}
+
+/* Worst first; those of one severity stay in the order of the rules. */
+static void sort(struct pr_model *m)
+{
+    struct pr_model_finding *all = m->findings.items;
+    for (size_t i = 1; i < m->findings.count; i++)
+        for (size_t k = i; k > 0 && all[k].severity > all[k - 1].severity; k--) {
+            struct pr_model_finding one = all[k];
+            all[k] = all[k - 1];
+            all[k - 1] = one;
+        }
+    m->findings.count = m->findings.count > FINDINGS_MOST ? FINDINGS_MOST : m->findings.count;
 }
 
 void pr_model_rules(struct pr_model *m, const struct pr_stored *r)
 {
-    static void (*const rules[])(struct finder * f) = {kills,    near_limit, throttled, swap,
-                                                       gpu_idle, io_stall,   wasted,    unsampled};
+    static void (*const rules[])(struct finder * f) = {kills, near_limit, files,   throttled,
+                                                       swap,  delayed,    starved, gpu_idle,
+                                                       grows, io_stall,   wasted,  unsampled};
     struct finder f = {.m = m, .r = r, .duration = m->duration};
     for (size_t i = 0; i < COUNT(rules); i++)
         rules[i](&f);
-    if (m->findings.count)
-        qsort(m->findings.items, m->findings.count, sizeof *m->findings.items, worse);
-    m->findings.count = m->findings.count > FINDINGS_MOST ? FINDINGS_MOST : m->findings.count;
+    sort(m);
     pr_buf_done(&f.text);
 }

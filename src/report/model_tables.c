@@ -7,6 +7,7 @@
 #include "report/model_parts.h"
 
 #define PHASES_MOST 1000
+#define DEVICE_MOST 800 /* figures of devices in phases: more would make a page large */
 #define ROUNDING    1e-6
 
 static struct pr_query *ask(const struct pr_model *m, const struct pr_stored *r, const char *sql)
@@ -73,6 +74,12 @@ static void agree(struct pr_figures *f)
     }
 }
 
+/* Its integral says something. */
+static bool has_total(const struct pr_model_series *s)
+{
+    return s->unit == UNIT_WATTS || s->unit == UNIT_BYTES_PER_SECOND || s->unit == UNIT_CORES;
+}
+
 void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
 {
     for (size_t i = 0; i < m->series.count; i++) {
@@ -80,7 +87,7 @@ void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
         const struct pr_curve *c = &m->curves.items[s->curve];
         s->stats =
             (struct pr_figures){c->least, c->integral / c->seconds, c->most, c->most_at, NAN};
-        if (s->unit == UNIT_WATTS || s->unit == UNIT_BYTES_PER_SECOND || s->unit == UNIT_CORES)
+        if (has_total(s))
             s->stats.total = c->integral;
     }
     double duration = pr_model_number(m, r, "$.run.duration");
@@ -174,6 +181,54 @@ static void phases(struct pr_model *m, const struct pr_stored *r)
     pr_query_free(q);
 }
 
+/* Of a part of the run, by its buckets. */
+static struct pr_figures figures_between(const struct pr_model *m, const struct pr_model_series *s,
+                                         double begin, double end)
+{
+    struct pr_figures f = unknown;
+    double sum = 0, weight = 0;
+    for (size_t i = 0; i < m->curves.count; i++) {
+        const struct pr_curve_cell *cell = &m->curves.items[s->curve].cell[i];
+        double at = pr_curves_at(&m->curves, i);
+        if (!(cell->weight > 0) || !(at > begin || begin <= 0) || !(at <= end))
+            continue;
+        f.at = cell->max <= f.max ? f.at : at;
+        f.max = fmax(f.max, cell->max);
+        f.min = fmin(f.min, cell->min);
+        sum += cell->sum;
+        weight += cell->weight;
+    }
+    f.mean = weight > 0 ? sum / weight : NAN;
+    f.total = has_total(s) && weight > 0 ? sum : NAN;
+    return f;
+}
+
+/* The sample that a phase begins or ends with is taken a moment after it was asked for. */
+static double sample_of(const struct pr_model *m, double t)
+{
+    for (size_t i = 0; !(m->curves.width > 0) && i < m->curves.count; i++) {
+        double at = pr_curves_at(&m->curves, i);
+        if (at >= t)
+            return at - t < m->curves.usual / 2 ? at : t;
+    }
+    return t;
+}
+
+/* The summary has phases of the job, and devices of the run. */
+static void devices_in_phases(struct pr_model *m)
+{
+    size_t series = 0;
+    for (size_t i = 0; i < m->series.count; i++)
+        series += m->series.items[i].device != NULL;
+    for (size_t k = 0; k < m->phases.count && series * m->phases.count <= DEVICE_MOST; k++) {
+        struct pr_model_phase *p = &m->phases.items[k];
+        for (size_t i = 0; i < m->series.count && p->stats && p->count == 1; i++)
+            if (m->series.items[i].device)
+                p->stats[i] = figures_between(m, &m->series.items[i], sample_of(m, p->begin),
+                                              sample_of(m, p->end));
+    }
+}
+
 /* --- names and devices -------------------------------------------------------------------------
  */
 
@@ -203,6 +258,7 @@ static void take_energy(struct pr_model *m, const struct pr_model_row *device)
 void pr_model_tables(struct pr_model *m, const struct pr_stored *r)
 {
     phases(m, r);
+    devices_in_phases(m);
     struct pr_query *q =
         ask(m, r,
             "SELECT json_extract(value, '$.name'), json_extract(value, '$.instances'),"

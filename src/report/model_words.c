@@ -180,6 +180,7 @@ void pr_model_identity(struct pr_model *m, const struct pr_stored *r)
     m->began = pr_seconds(r->started);
     m->duration = pr_model_number(m, r, "$.run.duration");
     command(m, r);
+    m->cwd = one(m, r, "SELECT json_extract(?1, '$.run.cwd')");
     const char *name = one(m, r, "SELECT json_extract(?1, '$.run.name')");
     m->name = name ? name : pr_model_text(m, "%.60s %s", m->command, m->id);
     host(m, r);
@@ -196,6 +197,7 @@ static void facts(struct pr_model *m, const struct pr_stored *r)
 {
     static const char *const rows[][2] = {
         {"command", "SELECT group_concat(value, ' ') FROM json_each(?1, '$.run.command')"},
+        {"directory", "SELECT json_extract(?1, '$.run.cwd')"},
         {"target", "SELECT json_extract(?1, '$.run.target')"},
         {"run", "SELECT json_extract(?1, '$.run.id')"},
         {"name", "SELECT json_extract(?1, '$.run.name')"},

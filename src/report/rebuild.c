@@ -224,6 +224,8 @@ static void take_texts(struct rebuild *b)
     b->config.label.count = b->config.label.items ? count : 0;
     if (pr_stored_text(r, r->about, "$.target", &text))
         snprintf(b->facts.target, sizeof b->facts.target, "%s", pr_buf_text(&text));
+    if (pr_stored_text(r, r->about, "$.cwd", &text))
+        snprintf(b->facts.cwd, sizeof b->facts.cwd, "%s", pr_buf_text(&text));
     if (pr_stored_text(r, r->about, "$.parent", &text))
         snprintf(b->s.parent, sizeof b->s.parent, "%s", pr_buf_text(&text));
     pr_stored_text(r, r->about, "$.way", &text);

@@ -21,6 +21,7 @@ struct pr_facts {
     enum pr_way way;
     char **argv;                /* NULL-terminated; borrowed */
     char target[512];           /* "group 12"; "" where it is a command */
+    char cwd[4096];             /* of the job's first process; "" for unknown */
     pid_t pid;                  /* of whom we attached to, else 0 */
     int exit_code, exit_signal; /* -1 where there is none */
     const char *host;           /* that it was on, NULL for this one */

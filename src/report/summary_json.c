@@ -80,6 +80,7 @@ static void put_identity(struct pr_json *j, const struct pr_session *s,
         pr_json_string(j, *arg);
     pr_json_close(j, ']');
     text(j, "target", *facts->target ? facts->target : NULL);
+    text(j, "cwd", *facts->cwd ? facts->cwd : NULL);
     text(j, "host", facts->host ? facts->host : here);
     text(j, "name", s->config->name);
     text(j, "node", s->config->node);

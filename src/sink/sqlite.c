@@ -198,6 +198,7 @@ int pr_record_open(const struct pr_sink_setting *setting, struct pr_sink **ret_s
                          .select = setting->select,
                          .events = setting->events,
                          .roll = setting->roll,
+                         .host = setting->host,
                          .notes = setting->notes};
     const char *tail = pr_text_tail(path, 100);
     snprintf(r->name, sizeof r->name, "%s%s", tail > path ? "..." : "", tail);

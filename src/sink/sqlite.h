@@ -13,6 +13,7 @@ enum record_query {
     QUERY_COMMIT,
     QUERY_ENTITY,
     QUERY_RENAME,
+    QUERY_COMMAND,
     QUERY_LAST,
     QUERY_END,
     QUERY_ENDED,
@@ -43,6 +44,7 @@ struct record {
     struct pr_select select;
     struct pr_events *events;
     const struct pr_roll *roll;
+    const struct pr_host *host;
     struct pr_notes *notes;
     struct pr_db *db;
     _Atomic int *held; /* our descriptors and SQLite's */

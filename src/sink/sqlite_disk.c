@@ -57,6 +57,7 @@ static const char *const sql[QUERY_COUNT] = {
     [QUERY_ENTITY] = "INSERT INTO entities(id,kind,name,pid,ppid,started,first,model,uuid,counted,"
                      "match) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
     [QUERY_RENAME] = "UPDATE entities SET name=?2,ppid=?3,match=?4 WHERE id=?1",
+    [QUERY_COMMAND] = "UPDATE entities SET command=?2 WHERE id=?1",
     [QUERY_LAST] = "UPDATE entities SET last=?2 WHERE id=?1",
     [QUERY_END] = "UPDATE entities SET name=?3,ppid=?4,ended=?5,exit_code=?6,exit_signal=?7,"
                   "samples=?8,known_by=?9,cpu_time_seconds=?10,mem_rss_peak_bytes=?11,"

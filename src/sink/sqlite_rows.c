@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/command.h"
 #include "sink/sqlite.h"
 #include "util/clock.h"
 #include "util/json.h"
@@ -125,8 +126,9 @@ static struct record_slot *meet(struct record *r, const struct entity *e, int *r
     *ret_code = slot ? 0 : -ENOMEM;
     if (!slot)
         return NULL;
-    bool another = slot->ppid != e->ppid || slot->match != e->match ||
-                   strncmp(slot->name, e->name, sizeof slot->name) != 0;
+    bool renamed = strncmp(slot->name, e->name, sizeof slot->name) != 0,
+         another = renamed || slot->ppid != e->ppid || slot->match != e->match;
+    slot->asked &= !renamed;
     if (another) {
         slot->ppid = e->ppid;
         slot->match = e->match;
@@ -190,6 +192,23 @@ static double kept_value(enum pr_metric_id id, double v)
     return id == METRIC_MEM_PSS_AGE ? ceil(v) : v;
 }
 
+/* Of who is there for the second time, and of who executes something else: most processes of a
+ * build are gone before that, and cost nothing. */
+static int put_command(struct record *r, struct record_slot *slot, pid_t pid)
+{
+    char text[COMMAND_MOST + 1];
+    struct pr_query *q = r->query[QUERY_COMMAND];
+    if (slot->asked || !slot->row || !r->host)
+        return 0;
+    slot->asked = true;
+    pr_command_read(r->host, pid, text);
+    if (!*text)
+        return 0;
+    pr_query_int(q, 1, slot->id);
+    pr_query_text(q, 2, text);
+    return pr_query_do(q);
+}
+
 static int put_members(struct record *r, const struct proctor_snapshot *s)
 {
     double value[METRIC_COUNT];
@@ -210,6 +229,8 @@ static int put_members(struct record *r, const struct proctor_snapshot *s)
         struct record_slot *slot = meet(r, &e, &code);
         for (int i = 0; i < f->columns.count; i++)
             value[i] = kept_value(f->columns.id[i], m->value[f->columns.slot[i]]);
+        if (code == 0)
+            code = put_command(r, slot, m->pid);
         if (code == 0)
             code = put_changed(r, TABLE_PROCESS, slot, value);
     }

@@ -68,6 +68,7 @@ static void settle(struct record_slot *slot, bool committed)
     if (!committed) { /* the next row is a whole one, and so is its own where that is gone */
         slot->id = slot->fresh ? 0 : slot->id;
         slot->row = slot->held = 0;
+        slot->asked = false;
         slot->ppid = -1; /* who it is may have been in it, too */
     }
     slot->fresh = slot->going = false;

@@ -18,6 +18,7 @@ struct record_slot {
     int64_t row_at, held;    /* of a core: elapsed then; the sample before where that has no row */
     bool used, fresh, going; /* fresh: its row is not committed; going: that it has gone is not */
     bool bent;               /* of a core: its use has changed since its last row */
+    bool asked;              /* what the process was called with has been read */
     pid_t ppid;
     const char *match; /* as the snapshot had it: only compared */
     char name[DEVICE_NAME];

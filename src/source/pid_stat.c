@@ -11,6 +11,7 @@
 
 #define FIRST       4 /* the first numeric field: ppid */
 #define LAST        22
+#define PAGES       24 /* resident; batched, so that it only tells that there is something to tell */
 #define NUM_THREADS 20
 #define FLAGS       9
 
@@ -59,6 +60,8 @@ static bool split(struct pr_scan s, struct pr_stat_line *ret, int64_t *field)
     for (int i = FIRST; i <= LAST; i++)
         if (!pr_scan_i64(&s, &field[i]))
             return false;
+    if (!pr_scan_i64(&s, &field[PAGES]) || !pr_scan_i64(&s, &field[PAGES])) /* vsize, rss */
+        field[PAGES] = 0;
     ret->ppid = (pid_t)field[4];
     ret->pgrp = (pid_t)field[5];
     ret->threads = (int)field[NUM_THREADS];
@@ -68,7 +71,7 @@ static bool split(struct pr_scan s, struct pr_stat_line *ret, int64_t *field)
 
 bool pr_stat_line_parse(const char *text, size_t len, struct pr_stat_line *ret)
 {
-    int64_t field[LAST + 1];
+    int64_t field[PAGES + 1];
     return split(pr_scan_of(text, len), ret, field);
 }
 
@@ -79,6 +82,8 @@ static void take(const struct pr_tick *t, struct pr_entity *e, const struct pr_s
     e->pgrp = line->pgrp;
     e->state = line->state;
     e->kernel_thread = field[FLAGS] & KERNEL_THREAD;
+    e->resized |= e->stat_pages != (uint32_t)field[PAGES];
+    e->stat_pages = (uint32_t)field[PAGES];
     memcpy(e->comm, line->comm, sizeof e->comm);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double v = (double)field[rows[i].field];
@@ -93,7 +98,7 @@ static void take(const struct pr_tick *t, struct pr_entity *e, const struct pr_s
 bool pr_stat_take(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
 {
     struct pr_stat_line line;
-    int64_t field[LAST + 1];
+    int64_t field[PAGES + 1];
     if (!split(pr_scan_of(text, len), &line, field))
         return false;
     e->start = line.start;
@@ -104,7 +109,7 @@ bool pr_stat_take(const struct pr_tick *t, struct pr_entity *e, const char *text
 static int read_stat(const struct pr_tick *t, struct pr_entity *e)
 {
     struct pr_stat_line line;
-    int64_t field[LAST + 1];
+    int64_t field[PAGES + 1];
     ssize_t n = pr_source_text(t, e, SOURCE_pid_stat);
     if (n < 0)
         return (int)n;

@@ -277,14 +277,42 @@ static void drain(struct pr_exact *x, struct records *r)
     }
 }
 
-/* A member has it on its own account until it goes. */
-static void tell(struct pr_entity *e, const struct record *w)
+/* Whoever waits for it has its I/O in its own: the nearest ancestor that is a member. */
+static void charge(const struct records *r, const struct pr_entities *set, const struct record *w)
 {
+    struct pr_entity *e = pr_entities_find_any(set, w->parent);
+    const struct record *up = w;
+    uint64_t at;
+    for (int steps = 0; !e && steps < STEPS_MOST; steps++) {
+        if (!pr_map_get(&r->known, (uint64_t)up->parent, &at) || at < 2)
+            return;
+        up = &r->waiting[at - 2];
+        e = pr_entities_find_any(set, up->parent);
+    }
+    for (int i = 0; e && !e->ignores_children && i < ROLL_IO; i++)
+        e->end.io_brought[i] += w->io[i];
+}
+
+/* A member has it on its own account until it goes. What it moved after its last sample went to
+ * whoever waited for it, too: for one that goes in this tick that is not yet known there. */
+static void tell(struct records *r, const struct pr_entities *set, struct pr_entity *e,
+                 const struct record *w)
+{
+    struct record later = *w;
+    for (int i = 0; i < ROLL_IO; i++) {
+        double before = pr_value_known(pr_entity_io(e, i));
+        e->end.io_told[i] += w->io[i];
+        later.io[i] = pr_value_known(pr_entity_io(e, i)) - before;
+    }
+    if (e->life == LIFE_SETTLED && !e->end.waited)
+        charge(r, set, &later);
     e->told += w->cpu;
     e->end.mark = fmax(e->end.mark, w->peak);
     e->end.mark_final |= w->leader && !isnan(w->peak);
-    if (w->leader)
-        e->end.status = w->status;
+    if (!w->leader)
+        return;
+    e->end.status = w->status;
+    memcpy(e->comm, w->comm, sizeof w->comm); /* it may have been seen before its exec */
 }
 
 /* Whoever never was a member, we have. */
@@ -293,7 +321,7 @@ static bool claim(struct records *r, const struct pr_entities *set, struct recor
     uint64_t leader = 1;
     struct pr_entity *e = pr_entities_find_any(set, w->process);
     if (e) {
-        tell(e, w);
+        tell(r, set, e, w);
         return true;
     }
     if (w->parent != getpid() && !pr_entities_find_any(set, w->parent) &&
@@ -320,22 +348,6 @@ static void note_enrolled(struct records *r, const struct pr_roll *roll)
     forget(&r->enrolled);
     for (; r->roll_seen < roll->count; r->roll_seen++)
         pr_map_set(&r->enrolled, (uint64_t)pr_roll_at(roll, r->roll_seen)->pid, 1);
-}
-
-/* Whoever waits for it has its I/O in its own: the nearest ancestor that is a member. */
-static void charge(const struct records *r, const struct pr_entities *set, const struct record *w)
-{
-    struct pr_entity *e = pr_entities_find_any(set, w->parent);
-    const struct record *up = w;
-    uint64_t at;
-    for (int steps = 0; !e && steps < STEPS_MOST; steps++) {
-        if (!pr_map_get(&r->known, (uint64_t)up->parent, &at) || at < 2)
-            return;
-        up = &r->waiting[at - 2];
-        e = pr_entities_find_any(set, up->parent);
-    }
-    for (int i = 0; e && !e->ignores_children && i < ROLL_IO; i++)
-        e->end.io_brought[i] += w->io[i];
 }
 
 static void enroll(struct pr_exact *x, const struct record *w)

@@ -54,6 +54,54 @@ void pr_text_safe(struct pr_buf *out, const char *text)
         p += add_safe(out, p, end);
 }
 
+/* The code point of a character of n bytes. */
+static unsigned code_point(const char *p, size_t n)
+{
+    unsigned code = (unsigned char)*p & (n == 1 ? 0x7f : 0xffU >> (n + 1));
+    for (size_t i = 1; i < n; i++)
+        code = code << 6 | ((unsigned char)p[i] & 0x3f);
+    return code;
+}
+
+/* Controls, what has no width, what turns text around, and what XML forbids. */
+static int is_odd(unsigned c)
+{
+    static const unsigned ranges[][2] = {{0, 0x1f},        {0x7f, 0x9f},     {0x200b, 0x200f},
+                                         {0x2028, 0x202e}, {0x2060, 0x2069}, {0xfeff, 0xfeff},
+                                         {0xfffe, 0xffff}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (c >= ranges[i][0] && c <= ranges[i][1])
+            return 1;
+    return 0;
+}
+
+void pr_text_line(struct pr_buf *out, const char *text, size_t most)
+{
+    size_t count = 0;
+    for (const char *p = text, *end = text + strlen(text); p < end; count++) {
+        size_t n = pr_text_utf8(p, end);
+        if (most && count == most) {
+            pr_buf_str(out, "\u2026");
+            return;
+        }
+        if (n == 1 && strchr("\t\n\v\f\r", *p))
+            pr_buf_char(out, ' ');
+        else if (!n || is_odd(code_point(p, n)))
+            pr_buf_str(out, "\ufffd");
+        else
+            pr_buf_add(out, p, n);
+        p += n ? n : 1;
+    }
+}
+
+size_t pr_text_length(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
 void pr_text_csv(struct pr_buf *out, const char *text)
 {
     if (!strpbrk(text, "\",")) {

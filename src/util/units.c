@@ -206,6 +206,60 @@ void pr_units_human(struct pr_buf *out, double v, enum pr_unit unit)
     pr_buf_str(out, units[unit].human);
 }
 
+struct scale {
+    double by;
+    const char *name;
+};
+
+double pr_units_scale(double size, enum pr_unit unit, const char **ret_name)
+{
+    static const struct scale bytes[] = {{1, "B"},        {0x1p10, "KiB"}, {0x1p20, "MiB"},
+                                         {0x1p30, "GiB"}, {0x1p40, "TiB"}, {0x1p50, "PiB"},
+                                         {0, NULL}},
+                              rates[] = {{1, "B/s"},        {0x1p10, "KiB/s"}, {0x1p20, "MiB/s"},
+                                         {0x1p30, "GiB/s"}, {0x1p40, "TiB/s"}, {0, NULL}},
+                              joules[] = {{1, "J"}, {3600, "Wh"}, {3.6e6, "kWh"}, {0, NULL}},
+                              ratio[] = {{0.01, "%"}, {0, NULL}};
+    const struct scale *best = unit == UNIT_BYTES              ? bytes
+                               : unit == UNIT_BYTES_PER_SECOND ? rates
+                               : unit == UNIT_JOULES           ? joules
+                               : unit == UNIT_RATIO            ? ratio
+                                                               : NULL;
+    if (!best) {
+        *ret_name = units[unit].human + (units[unit].human[0] == ' ');
+        return 1;
+    }
+    /* 1023.6 KiB would be said as 1 MiB. */
+    double slack = best == joules ? 1 : 1023.5 / 1024;
+    while (best[1].name && fabs(size) >= best[1].by * slack)
+        best++;
+    *ret_name = best->name;
+    return best->by;
+}
+
+void pr_units_tick(struct pr_buf *out, double seconds, double step)
+{
+    static const struct {
+        int64_t by, below;
+        const char *name;
+    } parts[] = {{86400, INT64_MAX, "d"}, {3600, 24, "h"}, {60, 60, "m"}, {1, 60, "s"}};
+    size_t begin = out->len;
+    if (step < 1) {
+        bool milli = step < 0.1;
+        pr_units_number(out, milli ? round(seconds * 1e4) / 10 : round(seconds * 10) / 10);
+        pr_buf_str(out, seconds == 0 ? "" : milli ? " ms" : " s");
+        return;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        int64_t n = llround(seconds) / parts[i].by % parts[i].below;
+        if (n)
+            pr_buf_printf(out, "%s%lld %s", out->len > begin ? " " : "", (long long)n,
+                          parts[i].name);
+    }
+    if (out->len == begin)
+        pr_buf_char(out, '0');
+}
+
 struct suffix {
     const char *name;
     double factor;
@@ -270,4 +324,41 @@ bool pr_units_parse_percent(const char *text, double *ret)
 {
     static const struct suffix suffixes[] = {{"%", 1}, {"", 1}, {NULL, 0}};
     return parse(text, suffixes, ret);
+}
+
+/* Durations, sizes and plain numbers are read as elsewhere; what follows is of the rest. */
+bool pr_units_parse(const char *text, enum pr_unit unit, double *ret)
+{
+    static const struct suffix cores[] = {{"", 1}, {"cores", 1}, {"core", 1}, {NULL, 0}},
+                               ratio[] = {{"", 1}, {"%", 0.01}, {NULL, 0}},
+                               percent[] = {{"", 1}, {"%", 1}, {NULL, 0}},
+                               gpus[] = {{"", 1}, {"GPUs", 1}, {"GPU", 1}, {NULL, 0}},
+                               watts[] = {{"", 1}, {"W", 1}, {"kW", 1e3}, {NULL, 0}},
+                               joules[] = {{"", 1},      {"J", 1},      {"kJ", 1e3},
+                                           {"Wh", 3600}, {"kWh", 36e5}, {NULL, 0}},
+                               celsius[] = {{"", 1}, {"C", 1}, {NULL, 0}},
+                               hertz[] = {{"", 1},      {"Hz", 1},    {"kHz", 1e3},
+                                          {"MHz", 1e6}, {"GHz", 1e9}, {NULL, 0}};
+    static const struct suffix *const others[] = {
+        [UNIT_CORES] = cores,     [UNIT_RATIO] = ratio, [UNIT_PERCENT] = percent,
+        [UNIT_GPUS] = gpus,       [UNIT_WATTS] = watts, [UNIT_JOULES] = joules,
+        [UNIT_CELSIUS] = celsius, [UNIT_HERTZ] = hertz};
+    char size[64];
+    size_t n = strlen(text);
+    switch (unit) {
+    case UNIT_COUNT:
+        return pr_units_parse_number(text, ret);
+    case UNIT_SECONDS:
+        return pr_units_parse_duration(text, ret);
+    case UNIT_BYTES:
+        return pr_units_parse_size(text, ret);
+    case UNIT_BYTES_PER_SECOND: /* 20MB/s, or the same without */
+        if (n >= sizeof size)
+            return false;
+        snprintf(size, sizeof size, "%.*s",
+                 (int)(n > 2 && strcmp(text + n - 2, "/s") == 0 ? n - 2 : n), text);
+        return pr_units_parse_size(size, ret);
+    default:
+        return parse(text, others[unit], ret);
+    }
 }

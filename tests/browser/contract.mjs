@@ -157,8 +157,14 @@ export const check = model => {
   must(Array.isArray(model.runs) && model.runs.length > 0, "runs", "there is none");
   (model.runs || []).forEach((run, i) => oneRun(run, `runs[${i}]`));
   if (known(model.comparison)) {
-    must(model.runs[model.comparison.baseline], "comparison", "is with no run");
+    const { baseline, align, shift, rows, overlay } = model.comparison;
+    must(!known(baseline) || model.runs[baseline], "comparison", "is with no run");
+    one(align, ["start", "phase"], "comparison.align");
+    must(shift.length === model.runs.length, "comparison.shift", `has ${shift.length} of ${model.runs.length}`);
+    shift.forEach((s, i) => number(s, `comparison.shift[${i}]`));
     table(model.comparison, "comparison");
+    rows.forEach((r, i) => one(r.severity, SEVERITY, `comparison.rows[${i}]`));
+    if (known(overlay)) must(Array.isArray(overlay), "comparison.overlay", "is no list");
   }
   return wrong;
 };

@@ -435,20 +435,52 @@ test("a limit is drawn where it matters, and only there", async () => {
   assert.equal(await coloured(page, "cpu", [0, 1], [0, 1], "#d55e00"), 0, "1.5 of 16");
 });
 
-test("several runs: one at a time, and over each other", async () => {
+test("a comparison: the run beside the baseline comes first, with the baseline over it in grey", async () => {
   const page = await open("pair"),
-    grey = () => coloured(page, "memory", [0.6, 0.85], [0, 1], "#878e96");
+    grey = (where = page, [from, to] = [0.6, 0.85]) => coloured(where, "memory", [from, to], [0, 1], "#878e96");
   assert.match(
     await page.locator("#comparison table").innerText(),
-    /memory peak\s+61\.2 GiB\s+42\.8 GiB\s+−30 %, less/,
+    /memory peak\s+61\.2 GiB\s+42\.8 GiB\s+✓\s*−30 %, less/,
   );
-  await page.selectOption("#runs select", "1");
+  assert.equal(await page.locator("#comparison .s-good").count(), 1);
   assert.match(await page.locator("h1").innerText(), /batch 32/);
+  assert.equal(await page.locator("#runs select").inputValue(), "1");
   assert.equal(numbers(await tile(page, "memory").locator(".big").innerText())[0], 42.8);
-  const before = await grey();
+  const both = await grey();
+  await page.uncheck("#overlay");
+  const alone = await grey();
+  assert.ok(both > alone + 100, "the baseline, grey");
   await page.check("#overlay");
-  assert.ok((await grey()) > before + 100, "the baseline, grey");
+  assert.equal(await grey(), both);
+  await page.selectOption("#runs select", "0");
+  assert.match(await page.locator("h1").innerText(), /batch 64/);
+  assert.ok((await grey()) > alone + 100, "the others, grey, over the baseline");
   quiet(page);
+  const model = modelOf("pair"),
+    half = model.runs[1].run.duration / 2;
+  model.comparison.shift = [0, half];
+  const moved = await open(model, { name: "moved" });
+  assert.ok((await grey(moved, [0.1, 0.4])) > 100, "as long as the baseline went on");
+  quiet(moved);
+  await moved.reload(); // to read a canvas twice is worth a warning
+  assert.ok((await grey(moved)) <= alone, "behind its end it is not drawn");
+  quiet(moved);
+});
+
+test("a baseline without curves: the table alone", async () => {
+  const model = modelOf("pair");
+  Object.assign(model.comparison, { baseline: null, shift: [0] });
+  model.runs.shift();
+  assert.deepEqual(check(model), []);
+  const page = await open(model, { name: "filed" });
+  assert.equal(await page.locator("#overlay").count(), 0);
+  assert.equal(await page.locator("#comparison tbody tr").count(), 1);
+  quiet(page);
+  for (const spoil of [c => (c.baseline = 7), c => c.shift.push(0), c => (c.align = "end"), c => (c.rows[0].severity = "")]) {
+    const wrong = structuredClone(model);
+    spoil(wrong.comparison);
+    assert.equal(check(wrong).length, 1, String(spoil));
+  }
 });
 
 test("processes: by CPU time, by peak, as a tree; each once, whatever the parents say", async () => {

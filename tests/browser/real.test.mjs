@@ -294,3 +294,38 @@ test("two runs in one page", async () => {
   assert.match(await text(page, "#verdict"), /sleep 0.4/);
   quiet(page);
 });
+
+test("a comparison of two runs, one of them larger and later, aligned by a phase", async () => {
+  const job = (wait, mib) =>
+    `import os, subprocess, time; time.sleep(${wait})
+subprocess.run([os.environ["PROCTOR"], "phase", "work", "--", "/usr/bin/python3", "-c",
+  "import time; x = bytearray(${mib} << 20); time.sleep(0.6); del x; time.sleep(0.3)"], check=True)`;
+  const was = run("was", ["--name", "was", "/usr/bin/python3", "-c", job(0.2, 60)]),
+    is = run("is", ["--name", "is", "/usr/bin/python3", "-c", job(1.2, 120)]),
+    made = ["html", "json"].map(ending => join(REAL, "compared." + ending));
+  for (const file of made) {
+    const words = ["compare", was.record, is.record, "--align", "phase", "--fail-if", "mem.rss.peak > +10%"];
+    const done = spawnSync(PROCTOR, [...words, "-o", file], { encoding: "utf8" });
+    assert.equal(done.status, 1, done.stderr);
+    assert.match(done.stderr, /mem\.rss\.peak > \+10% holds/);
+  }
+  const model = JSON.parse(readFileSync(made[1], "utf8"));
+  assert.deepEqual(check(model), []);
+  assert.ok(model.comparison.shift[1] < -0.5, "the later one is moved back");
+  for (const theme of ["light", "dark"]) {
+    const page = await visit(made[0], { theme });
+    await picture(page, "compared-" + theme);
+    assert.match(await text(page, "h1"), /time\.sleep\(1\.2\)/);
+    const grey = theme === "light" ? "#8a9199" : "#6f7780",
+      seen = () => coloured(page, "memory", [0, 1], [0, 1], grey, 12),
+      both = await seen();
+    await page.uncheck("#overlay");
+    assert.ok(both > (await seen()) + 50, "the baseline is drawn");
+    await page.check("#overlay");
+    assert.match(await text(page, "#comparison .s-bad"), /% more \(\+\d+/);
+    assert.match(await text(page, "#comparison"), /work: duration/);
+    await page.locator("#comparison").scrollIntoViewIfNeeded();
+    if (theme === "light") await picture(page, "compared-table");
+    assert.deepEqual(page.trouble, []);
+  }
+});

@@ -132,7 +132,7 @@ def test_2_for_wrong_usage_outside_run(proctor, words):
     assert len(said(done.stderr)) == 1
 
 
-@pytest.mark.parametrize("command", ["compare", "suggest", "push", "top", "serve"])
+@pytest.mark.parametrize("command", ["push", "top", "serve"])
 def test_commands_not_there_yet_say_so(proctor, command):
     done = proctor(command)
     if done.returncode == 0:

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from proctor_cli import PATIENCE, finish, read_csv, skip_visibly, wait_until
+from proctor_cli import PATIENCE, SLACK, finish, read_csv, skip_visibly, wait_until
 
 PYTHON = "/usr/bin/python3"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
@@ -272,7 +272,8 @@ def test_over_a_cable(proctor, space, other_space):
 def test_a_job_in_a_namespace_of_its_own(proctor, space, other_space):
     """What went through its interfaces: payload and headers, from the moment it was seen there."""
     serve(proctor, other_space, "10.7.7.2")
-    job = [PYTHON, "-c", "import time; time.sleep(0.5)\n" + CLIENT, "10.7.7.2", 4000, 8 * MB, 1, 0.3]
+    wait = 0.5 * SLACK  # for it to be seen there, before and after
+    job = [PYTHON, "-c", f"import time; time.sleep({wait})\n" + CLIENT, "10.7.7.2", 4000, 8 * MB, 1, wait]
     here = Space(f"proctor-test-{os.getpid()}-c")
     try:
         summary, _ = record(proctor, here, *space.words(*job), options=("-i", "50ms"))

@@ -240,7 +240,7 @@ def test_labels_name_and_node_are_recorded(proctor):
 
 
 def test_totals_change_the_ratios(proctor):
-    job = ["-i", "20ms", "sh", "-c", "sleep 0.1; i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done"]
+    job = ["-i", "20ms", "--budget", "1000%", "sh", "-c", "sleep 0.1; i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done"]
     _, summary = proctor.recorded("--memory-total", "1GiB", "--cpu-total", "10", "--csv", "a.csv",
                                   *job)
     metrics, limits = summary["metrics"], summary["limits"]

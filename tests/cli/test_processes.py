@@ -142,12 +142,14 @@ def test_a_parent_has_its_own_time_alone(proctor, jobs, how):
     assert summary["metrics"]["cpu.time"]["total"] == pytest.approx(used, rel=0.05, abs=0.003)
 
 
-def test_records_have_their_own_io(proctor):
-    """Known by a record alone: the parent that waited for it has it in its own file, and not here."""
+@pytest.mark.parametrize("interval", ["10s", "3ms"])
+def test_records_have_their_own_io(proctor, interval):
+    """Known by a record, with or without a sample before, of before its exec even: the parent that waited for it
+    has it in its own file, and not here."""
     if os.geteuid() != 0:
         skip_visibly("exit records need CAP_NET_ADMIN")
     script = "for i in 1 2 3; do head -c 8000000 /dev/zero > /dev/null; done; true"
-    found = processes(proctor, "-i", "10s", "--exact", "taskstats", "sh", "-c", script)
+    found = processes(proctor, "-i", interval, "--exact", "taskstats", "sh", "-c", script)
     assert found["seen"] == len(found["list"]) >= 4
     assert sum(p["values"]["io.wchar"] for p in named(found, "head")) == pytest.approx(24e6, rel=0.01)
     assert sum(p["values"]["io.wchar"] for p in found["list"]) == pytest.approx(24e6, rel=0.01)

@@ -233,6 +233,42 @@ def test_the_run_and_its_summary(proctor):
         assert kept[key] == summary[key], key
 
 
+def test_where_it_ran_and_with_what_each_was_called(proctor):
+    """Of processes that more than one sample had, the last that each executed; old records have neither."""
+    script = 'python3 -c "import time; time.sleep(0.6)" "two words"; exec sleep 0.61'
+    path = recorded(proctor, "-i", "50ms", "--summary", proctor.summary_file, "sh", "-c", script)
+    assert proctor.summary()["run"]["cwd"] == str(proctor.work)
+    assert query(path, "SELECT json_extract(about, '$.cwd') FROM run") == [str(proctor.work)]
+    commands = dict(query(path, "SELECT name, command FROM entities WHERE kind = 'process' AND samples > 2"))
+    assert commands["python3"].endswith("python3 -c import time; time.sleep(0.6) two words")
+    assert commands["sleep"] == "sleep 0.61"
+    assert query(path, "SELECT count(*) FROM entities WHERE kind = 'process' AND samples < 2 AND command IS NOT NULL") == [0]
+
+    def told():
+        assert proctor("report", path, "-o", "m.json").returncode == 0
+        run, = json.loads((proctor.work / "m.json").read_text())["runs"]
+        return run["run"]["cwd"], dict(run["facts"]).get("directory"), {p["name"]: p["command"] for p in run["processes"]["list"]}
+    cwd, directory, processes = told()
+    assert cwd == directory == str(proctor.work)
+    assert processes["sleep"] == "sleep 0.61" and processes["python3"] == commands["python3"]
+    base = sqlite3.connect(path, isolation_level=None)
+    base.execute("ALTER TABLE entities DROP COLUMN command")
+    base.execute("UPDATE run SET about = json_remove(about, '$.cwd')")
+    base.execute("UPDATE summary SET json = json_remove(json, '$.run.cwd')")
+    base.close()
+    cwd, directory, processes = told()
+    assert cwd is None and directory is None and set(processes.values()) == {None}
+
+
+def test_attach_says_where_the_job_is(proctor):
+    (proctor.work / "there").mkdir()
+    job = proctor.other(["sleep", "30"], cwd=proctor.work / "there")
+    done = proctor("attach", "-q", "--duration", "0.3s", "--summary", proctor.summary_file, job.pid)
+    assert done.returncode == 0 and proctor.summary()["run"]["cwd"] == str(proctor.work / "there")
+    proctor("system", "-q", "--duration", "0.3s", "--summary", proctor.summary_file)
+    assert proctor.summary()["run"]["cwd"] is None
+
+
 def test_a_killed_job(proctor):
     done = proctor.run("-q", "-o", "a.proctor", "sh", "-c", "kill -9 $$")
     assert done.returncode == -signal.SIGKILL

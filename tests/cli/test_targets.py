@@ -404,7 +404,8 @@ def test_all_columns_of_a_table_by_name(proctor):
     each = cpu_of(match) / (match["samples"] * 0.02)
     if SLACK == 1:
         assert metrics["cpu.usage"]["mean_each"] == pytest.approx(each, rel=0.25)
-    assert metrics["cpu.percent"]["largest"] <= 115 * SLACK
+    # One core, over an interval of 20 ms that whoever samples may have been late in by some.
+    assert metrics["cpu.percent"]["largest"] <= 200 * SLACK
 
 
 def test_workers_of_a_tool_count_once(proctor):

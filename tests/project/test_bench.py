@@ -83,5 +83,19 @@ def test_a_sample_costs_a_third_of_pidstat(build, programs, tmp_path):
     """The cheapest of those that do the same work: CPU time, memory and bytes of each process (top has no bytes). It can
     only be asked once a second: of more processes, so that the machine, which it does not read, is a small part."""
     tools = [ours(build), peers.Pidstat(need(shutil.which("pidstat"), "sysstat"))]
-    found = costs(tmp_path, programs, "all", 1, tools, 3, 500)
+    found = costs(tmp_path, programs, "all", 1, tools, 2, 500)
     assert ratio(found, "pidstat") <= LIMITS["peer"], (ratio(found, "pidstat"), found)
+
+
+class Crowded(peers.Ours):
+    """It may not hold the files of all."""
+
+    def watch(self, job, hz, seconds, work):
+        return ["prlimit", f"--nofile={2 * PROCESSES}:{2 * PROCESSES}", *super().watch(job, hz, seconds, work)]
+
+
+def test_a_crowd_costs_no_more(build, programs, tmp_path):
+    """More processes than descriptors can be held of: files are not opened anew at each look."""
+    tools = [Crowded(str(build / "proctor")), peers.Floor(programs["floor"])]
+    found = costs(tmp_path, programs, "all", 10, tools, 3)
+    assert ratio(found, "floor") <= LIMITS["active"], (ratio(found, "floor"), found)

@@ -495,6 +495,32 @@ static void test_reaped_by_us(void **state)
     assert_int_equal(set.count, 0);
 }
 
+/* How long somebody waited for a CPU goes into no parent's account: whoever waits for a child, its
+ * delay stays what it was when it was last read. */
+static void test_what_nobody_takes_over_stays(void **state)
+{
+    (void)state;
+    struct pr_entity *p = born(10, US, (struct usage){.cpu = 1, .faults = 100}),
+                     *c = born(11, 10, (struct usage){.cpu = 4, .faults = 50}),
+                     *lost = born(12, 10, (struct usage){.cpu = 1, .faults = 7000});
+    p->value[METRIC_SCHED_DELAY] = 0.5;
+    c->value[METRIC_SCHED_DELAY] = 2;
+    lost->value[METRIC_SCHED_DELAY] = 8;
+    settle();
+    assert_exactly(l.total[METRIC_SCHED_DELAY], 10.5);
+    look(p, (struct usage){1, 100, 0, 6, 80}); /* it has waited for one of them */
+    gone(c);
+    gone(lost);
+    for (int i = 0; i < 3; i++)
+        settle();
+    assert_exactly(l.total[METRIC_SCHED_DELAY], 10.5);
+    assert_int_equal(l.unabsorbed, 1);
+    reap(p, 9, 180);
+    settle();
+    assert_exactly(l.total[METRIC_SCHED_DELAY], 10.5);
+    assert_int_equal(set.count, 0);
+}
+
 static void test_reaped_by_us_and_never_seen(void **state)
 {
     (void)state;
@@ -719,6 +745,7 @@ int main(void)
         TEST(test_root_of_an_attached_job),
         TEST(test_the_last_reading_waits_for_nothing),
         TEST_RUN(test_reaped_by_us),
+        TEST_RUN(test_what_nobody_takes_over_stays),
         TEST_RUN(test_reaped_by_us_and_never_seen),
         TEST_RUN(test_reaped_by_us_with_its_child_inside),
         TEST_RUN(test_reaped_by_us_but_its_child_was_lost),

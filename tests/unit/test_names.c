@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a process is called, and what it is not. */
 #include "tree.h"
+#include "core/command.h"
 #include "core/match.h"
 
 /* --- command lines ---------------------------------------------------------------------------- */
@@ -265,6 +266,66 @@ static void test_a_command_line_without_end(void **state)
     assert_string_equal(names_of("p"), "p|python3");
 }
 
+/* --- with what it was called --------------------------------------------------------------------
+ */
+
+static const char *command_of(const char *cmdline, size_t len)
+{
+    static char text[COMMAND_MOST + 1];
+    memset(text, 'x', sizeof text);
+    pr_command_of(cmdline, len, text);
+    return text;
+}
+
+static void test_the_arguments_on_one_line(void **state)
+{
+    (void)state;
+    assert_string_equal(command_of("sh\0-c\0echo  a\nb\033[1m\0", 19), "sh -c echo  a b [1m");
+    assert_string_equal(command_of("tool\0\0last", 10), "tool  last"); /* an empty one */
+    assert_string_equal(command_of("renamed by itself\0\0\0", 20), "renamed by itself");
+    assert_string_equal(command_of("", 0), "");
+    assert_string_equal(command_of("\0", 1), "");
+    assert_string_equal(command_of("a\xff\0b", 4), "a? b");
+}
+
+/* Behind whole characters; what just fits is whole. */
+static void test_long_arguments_are_cut(void **state)
+{
+    char line[3 * COMMAND_MOST];
+    (void)state;
+    memset(line, 'a', sizeof line);
+    assert_int_equal(strlen(command_of(line, COMMAND_MOST)), COMMAND_MOST);
+    assert_null(strstr(command_of(line, COMMAND_MOST), "..."));
+    for (size_t at = COMMAND_MOST - 8; at < COMMAND_MOST; at++) {
+        memset(line, 'a', sizeof line);
+        memcpy(line + at, "\xe2\x82\xac", 3);
+        const char *text = command_of(line, sizeof line);
+        size_t n = strlen(text);
+        assert_true(n <= COMMAND_MOST && n > COMMAND_MOST - 3);
+        assert_string_equal(text + n - 3, "...");
+        assert_true(text[n - 4] == 'a' || memcmp(text + n - 6, "\xe2\x82\xac", 3) == 0);
+    }
+}
+
+static void test_command_and_directory_are_read(void **state)
+{
+    char text[COMMAND_MOST + 1], path[TREE_PATH], from[2 * TREE_PATH];
+    (void)state;
+    write_cmdline("/bin/ls tool");
+    pr_command_read(&host, 50, text);
+    assert_string_equal(text, "/bin/ls tool");
+    pr_command_read(&host, 51, text);
+    assert_string_equal(text, "");
+    pr_directory_read(&host, 50, path, sizeof path);
+    assert_string_equal(path, "");
+    snprintf(from, sizeof from, "%s/proc/50/cwd", dir);
+    assert_int_equal(symlink("/some/where", from), 0);
+    pr_directory_read(&host, 50, path, sizeof path);
+    assert_string_equal(path, "/some/where");
+    pr_directory_read(&host, 50, path, 8); /* a part of it would be another one */
+    assert_string_equal(path, "");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -277,6 +338,9 @@ int main(void)
         TEST(test_all_that_it_is_called),
         TEST(test_what_stands_behind_a_long_argument),
         TEST(test_a_command_line_without_end),
+        cmocka_unit_test(test_the_arguments_on_one_line),
+        cmocka_unit_test(test_long_arguments_are_cut),
+        TEST(test_command_and_directory_are_read),
     };
     return cmocka_run_group_tests_name("names", tests, NULL, NULL);
 }

@@ -46,6 +46,10 @@ static void obey(char order)
         memset(memory, 1, size);
         munmap(memory, size);
         break;
+    case 'g':
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memset(memory, 1, size);
+        break;
     case 'x':
         execl("/bin/sleep", "sleep", "100", (char *)NULL);
         break;
@@ -128,6 +132,15 @@ static struct pr_entity *member(int i)
     struct pr_entity *e = pr_entities_find(&r.s.set, family[i]);
     assert_non_null(e);
     return e;
+}
+
+static const struct pr_member *member_row(pid_t pid)
+{
+    for (size_t k = 0; k < r.s.now.member_count; k++)
+        if (r.s.now.members[k].pid == pid)
+            return &r.s.now.members[k];
+    fail();
+    return NULL;
 }
 
 /* We ourselves run, and are read; all together are 60 files and more. */
@@ -249,7 +262,7 @@ static void test_the_idle_give_way(void **state)
     (void)state;
     for (size_t k = 0; k < r.s.set.count; k++)
         pr_source_release(&r.s.host, r.s.set.items[k]);
-    int limit = r.s.host.hold_limit = r.s.host.holding + 6; /* for us and for one more */
+    int limit = r.s.host.hold_limit = r.s.host.holding + 4; /* for us, and those that come first */
     pid_t busy = family[FAMILY - 1];
     for (int i = 0; i < 60; i++) {
         char order = 'w';
@@ -262,9 +275,48 @@ static void test_the_idle_give_way(void **state)
         assert_true(r.s.host.holding <= limit);
     }
     struct pr_entity *e = pr_entities_find(&r.s.set, busy);
-    assert_true(e->fd[SOURCE_pid_stat] >= 0 && e->fd[SOURCE_pid_io] >= 0);
+    assert_true(e->fd[SOURCE_pid_stat] >= 0);
     for (int k = 0; k < 3; k++)
         assert_int_equal(member(k)->fd[SOURCE_pid_stat], -1);
+}
+
+/* More files than may be held: stat of each is. I/O is older then and says so, size is not. */
+static void test_in_a_crowd_stat_comes_first(void **state)
+{
+    (void)state;
+    unsigned fresh = 0, old = 0;
+    struct pr_entity *e = member(3);
+    r.s.want_members = true;
+    r.s.step = NS_PER_S; /* I/O at one of four ticks */
+    for (size_t k = 0; k < r.s.set.count; k++)
+        pr_source_release(&r.s.host, r.s.set.items[k]);
+    r.s.host.hold_limit = 3 * FAMILY; /* of us there are one more */
+    double before = e->value[METRIC_IO_WCHAR];
+    for (int i = 0; i < TICKS; i++) {
+        tell(3, 'w');
+        recording_tick(&r);
+        const struct pr_member *row = member_row(family[3]);
+        fresh += !e->io_old;
+        old += e->io_old;
+        assert_int_equal(isnan(row->value[METRIC_IO_WCHAR]), e->io_old);
+        assert_true(isnan(row->value[METRIC_IO_WRITE_RATE]));
+        assert_int_equal(r.s.now.mark[METRIC_IO_WCHAR], MARK_LOWER_BOUND);
+        assert_true(e->value[METRIC_IO_WCHAR] <= before + (i + 1) * 10000.0);
+    }
+    if (fresh < TICKS / 8 || old < TICKS / 2)
+        fail_msg("I/O was read at %u of %u ticks", fresh, fresh + old);
+    for (int k = 0; k < FAMILY; k++)
+        assert_int_equal(member(k)->fd[SOURCE_pid_io], -1);
+    assert_true(e->fd[SOURCE_pid_stat] >= 0);
+
+    double size = e->value[METRIC_MEM_RSS];
+    tell(3, 'g');
+    recording_tick(&r);
+    assert_true(e->value[METRIC_MEM_RSS] > size + 60e6);
+    recording_tick(&r); /* it does not run any more: in its turn its I/O is read nevertheless */
+    for (int i = 0; i < 10 && e->io_old; i++)
+        recording_tick(&r);
+    assert_exactly(e->value[METRIC_IO_WCHAR], before + TICKS * 10000.0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -281,6 +333,7 @@ int main(void)
         TEST(test_an_orphan_has_another_parent),
         TEST(test_what_is_read_in_turn_has_its_age_told),
         TEST(test_the_idle_give_way),
+        TEST(test_in_a_crowd_stat_comes_first),
     };
     return cmocka_run_group_tests_name("reading", tests, NULL, NULL);
 }

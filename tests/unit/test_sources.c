@@ -312,6 +312,36 @@ static void test_fds(void **state)
     assert_int_equal(read_one(SOURCE_pid_fd), -ENOENT);
 }
 
+/* The soft limit is the one that counts. */
+static void test_share_of_the_limit(void **state)
+{
+    (void)state;
+    tree_process(dir, (struct fake_process){.pid = 10, .fds = 7});
+    assert_int_equal(read_one(SOURCE_pid_fd), 0);
+    assert_absent(e->value[METRIC_FDS_RATIO]); /* there is no such file */
+    tree_write(dir, "proc/10/limits",
+               "Limit                     Soft Limit           Hard Limit           Units     \n"
+               "Max cpu time              unlimited            unlimited            seconds   \n"
+               "Max open files            28                   4096                 files     \n"
+               "Max locked memory         65536                65536                bytes     \n");
+    assert_int_equal(read_one(SOURCE_pid_fd), 0);
+    assert_exactly(e->value[METRIC_FDS_RATIO], 0.25);
+    tree_write(dir, "proc/10/limits",
+               "Max open files            unlimited            4096  files\n");
+    assert_int_equal(read_one(SOURCE_pid_fd), 0);
+    assert_absent(e->value[METRIC_FDS_RATIO]);
+}
+
+static void test_waiting_for_a_cpu(void **state)
+{
+    (void)state;
+    tree_write(dir, "proc/10/schedstat", "123456789 2500000000 42\n");
+    assert_int_equal(read_one(SOURCE_pid_sched), 0);
+    assert_exactly(e->value[METRIC_SCHED_DELAY], 2.5);
+    tree_write(dir, "proc/10/schedstat", "123456789\n");
+    assert_int_equal(read_one(SOURCE_pid_sched), -EIO);
+}
+
 /* Under a foreign root a pid is no pid here: the clock of whoever has it must not be asked. */
 static void test_clock_is_not_asked_under_a_foreign_root(void **state)
 {
@@ -336,6 +366,7 @@ static void test_all_files_truncated(void **state)
         {SOURCE_pid_io, "io", "rchar: 100\nwchar: 200\nread_bytes: 300\nwrite_bytes: 400\n"},
         {SOURCE_pid_status, "status",
          "Name:\tx\nVmHWM:\t  77 kB\nVmSwap:\t 5 kB\nvoluntary_ctxt_switches:\t8\n"},
+        {SOURCE_pid_sched, "schedstat", "1000 300 2\n"},
         {SOURCE_pid_smaps, "smaps_rollup", "0-1 [rollup]\nPss: 5 kB\nPrivate_Clean: 2 kB\n"},
     };
     char name[64];
@@ -456,6 +487,8 @@ int main(void)
         TEST(test_smaps_with_huge_pages),
         TEST(test_smaps_that_cannot_be_read_is_absent),
         TEST(test_fds),
+        TEST(test_share_of_the_limit),
+        TEST(test_waiting_for_a_cpu),
         TEST(test_clock_is_not_asked_under_a_foreign_root),
         TEST(test_all_files_truncated),
         TEST(test_garbage),

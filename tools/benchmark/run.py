@@ -163,9 +163,10 @@ def work_folder(base):
 # Seconds by rate: what the long run has more than the short one is samples and nothing else.
 LONG = {1: 3.3, 10: 1.6, 100: 1.0}
 SHORT = {1: 1.3, 10: 0.4, 100: 0.3}
-# Of one that writes each sample at once, both are parts of one run: what comes before it has settled, and the rest.
-SETTLED = {1: 3.3, 10: 3.5, 100: 0.6}
-REST = {1: 2.3, 10: 1.6, 100: 1.0}
+# Of one that writes each sample at once, both are parts of one run: what comes before it has settled, which takes 32
+# samples, and the rest.
+SETTLED = {1: 33.3, 10: 3.5, 100: 0.6}
+REST = {1: 4.3, 10: 1.6, 100: 1.0}
 
 
 class Shot:

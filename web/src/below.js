@@ -2,11 +2,14 @@
 // What stands below the first screen: words and tables.
 const MARK = { good: "✓", note: "●", warn: "▲", bad: "✕" };
 
+const mark = severity => h("span", { class: "mark", "aria-hidden": "true" }, MARK[severity] || "●");
+const marked = (severity, text) =>
+  h("span", { class: "s-" + severity }, severity === "note" ? null : mark(severity), say(text));
 const section = (id, title, ...kids) =>
   h("section", { id, "aria-labelledby": id + "-h" }, h("h2", { id: id + "-h" }, title), ...kids);
 const finding = (f, view, long) => {
   const inner = [
-    h("span", { class: "mark", "aria-hidden": "true" }, MARK[f.severity] || "●"),
+    mark(f.severity),
     h("span", {}, say(f.text)),
     long && f.more ? h("p", {}, say(f.more)) : null,
   ];
@@ -76,7 +79,7 @@ const processColumns = run => [
   { title: "written", unit: "bytes", cell: ({ p }) => p.written },
   { title: "lived", unit: "seconds", cell: ({ p }) => (KNOWN(p.begin) ? (p.end ?? run.end) - p.begin : null) },
   { title: "ended", cell: ({ p }) => p.exit ?? (KNOWN(p.end) ? null : "alive") },
-  { title: "CPU over the run", of: "spark", cell: ({ p }) => (p.spark ? spark(p.spark, "cpu") : null) },
+  { title: "over the run", of: "spark", cell: ({ p }) => (p.spark ? spark(p.spark, "cpu") : null) },
   { title: "command", of: "command", cell: ({ p }) => h("div", { class: "long" }, say(p.command)) },
 ].filter(c => !c.of || run.processes.list.some(p => p[c.of]));
 const processTable = run => {
@@ -111,7 +114,12 @@ const plainTable = (caption, t) => [
   table(
     caption,
     [
-      ...t.columns.map(c => ({ title: say(c.title), unit: c.unit, cell: row => row[c.key] })),
+      ...t.columns.map(c => ({
+        title: say(c.title),
+        unit: c.unit,
+        cell: row =>
+          row.severity && c.key === "difference" ? marked(row.severity, row.difference) : row[c.key],
+      })),
       ...(t.rows.some(r => r.spark)
         ? [{ title: "over the run", cell: r => (r.spark ? spark(r.spark, r.family || "cpu") : null) }]
         : []),

@@ -33,6 +33,7 @@ const linesOf = (run, chart, others) => {
   for (const { series: key, role } of chart.lines || []) {
     const s = run.series[key];
     if (!s || !s.mean.some(KNOWN) || (role === "share" && !(s.limit && s.limit.value > 0))) continue;
+    if (role === "context" && others?.[0]) continue; // one thing in grey is enough
     const kind = role + s.family,
       nth = (seen[kind] = (seen[kind] ?? -1) + 1);
     lines.push({
@@ -57,7 +58,7 @@ const linesOf = (run, chart, others) => {
           role: "context",
           of: o.run,
           nth: 0,
-          label: lines.some(l => l.of === o.run) ? "" : o.run.name,
+          label: lines.some(l => l.of === o.run) ? "" : o.name,
           family: "context",
           k: role === "down" ? -1 : role === "share" ? 1 / s.limit.value : 1,
           mean: resample(run.time.at, o.run, twin.mean, o.shift),

@@ -20,19 +20,20 @@ const fill = (e, ...kids) => e.replaceChildren(...some(kids));
 
 // The shape of a list of numbers; `part` is a range that is shown on it, as shares of the width.
 const spark = (values, family, part) => {
-  const NS = "http://www.w3.org/2000/svg",
-    svg = document.createElementNS(NS, "svg"),
-    w = 100,
+  const w = 100,
     t = 28;
-  const add = (tag, attributes) => {
-    const e = document.createElementNS(NS, tag);
+  const make = (tag, attributes) => {
+    const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const k in attributes) e.setAttribute(k, attributes[k]);
-    svg.append(e);
+    return e;
   };
-  svg.setAttribute("viewBox", `0 0 ${w} ${t}`);
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("aria-hidden", "true");
-  svg.setAttribute("class", "spark f-" + family);
+  const svg = make("svg", {
+    viewBox: `0 0 ${w} ${t}`,
+    preserveAspectRatio: "none",
+    "aria-hidden": "true",
+    class: "spark f-" + family,
+  });
+  const add = (tag, attributes) => svg.append(make(tag, attributes));
   const top = Math.max(...values.filter(KNOWN), 0) || 1,
     x = i => (values.length > 1 ? (i * w) / (values.length - 1) : w / 2);
   const y = v => t - 1 - (Math.max(0, v) / top) * (t - 3);

@@ -89,7 +89,7 @@ const wall = (seconds, long) => {
 // Names come from jobs: what would be invisible or turn text around is shown.
 const clean = text =>
   String(text).replace(/[\0-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g, c =>
-    c === "\n" ? "↵" : c < " " ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : "\ufffd",
+    c === "\n" ? "↵" : c < " " ? String.fromCharCode(0x2400 + c.charCodeAt()) : "\ufffd",
   );
 const say = (text, most = 4000) => {
   const s = String(text ?? "");

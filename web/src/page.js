@@ -3,7 +3,7 @@
 const model = JSON.parse($("model").textContent);
 const TICKS = { mark: "▾", oom: "✕", throttled: "!", signal: "↯", exit: "■", note: "·" };
 const LISTS = ["findings", "tiles", "charts", "phases", "events", "measured", "facts", "late"];
-const now = { run: null, range: null, charts: [], at: null, overlay: false };
+const now = { run: null, range: null, charts: [], at: null, overlay: true };
 
 const prepare = run => {
   for (const k of LISTS) run[k] = run[k] || [];
@@ -26,13 +26,14 @@ const view = {
     return now.run;
   },
   get others() {
-    if (!now.overlay || !model.comparison) return [];
     const c = model.comparison,
-      base = model.runs[c.baseline],
-      shift = i => (c.shift ? c.shift[i] || 0 : 0);
-    return (base === now.run ? model.runs.filter(r => r !== now.run) : [base]).map(r => ({
-      run: r,
-      shift: shift(model.runs.indexOf(r)) - shift(model.runs.indexOf(now.run)),
+      base = c && model.runs[c.baseline], // a baseline that is a file has no curves
+      shift = r => (c.shift ? c.shift[model.runs.indexOf(r)] || 0 : 0);
+    if (!now.overlay || !base) return [];
+    return (base === now.run ? model.runs.filter(r => r !== base) : [base]).map(run => ({
+      run,
+      name: run === base ? "baseline" : run.name,
+      shift: shift(run) - shift(now.run),
       keys: c.overlay,
     }));
   },
@@ -83,12 +84,7 @@ const header = () => {
   fill(
     $("verdict"),
     h("h1", { title: say(run.command, 2000) }, say(run.command || "a run", 300)),
-    h(
-      "strong",
-      { class: "s-" + v.severity },
-      h("span", { class: "mark", "aria-hidden": "true" }, MARK[v.severity] || "●"),
-      say(v.text),
-    ),
+    h("strong", { class: "s-" + v.severity }, mark(v.severity), say(v.text)),
     KNOWN(run.duration) ? h("span", {}, duration(run.duration)) : null,
     run.host ? h("span", {}, say(run.host)) : null,
     KNOWN(run.began) ? h("span", {}, wall(run.began, true)) : null,
@@ -376,7 +372,9 @@ const chooser = () => {
   const pick = h(
     "select",
     { "aria-label": "run", onchange: e => show(model.runs[e.target.value]) },
-    model.runs.map((r, i) => h("option", { value: i }, say(r.name || r.id || "run " + (i + 1), 60))),
+    model.runs.map((r, i) =>
+      h("option", { value: i, selected: r === now.run }, say(r.name || r.id || "run " + (i + 1), 60)),
+    ),
   );
   const compare = e => {
     now.overlay = e.target.checked;
@@ -385,7 +383,8 @@ const chooser = () => {
   fill(
     $("runs"),
     pick,
-    model.comparison && h("label", {}, h("input", { type: "checkbox", id: "overlay", onchange: compare }), " compare"),
+    KNOWN(model.comparison?.baseline) &&
+      h("label", {}, h("input", { type: "checkbox", id: "overlay", checked: true, onchange: compare }), " compare"),
   );
 };
 
@@ -425,9 +424,10 @@ const follow = () => {
 };
 
 model.runs.forEach(prepare);
-$("theme").addEventListener("click", toggleTheme);
-$("help").addEventListener("click", help);
+$("theme").onclick = toggleTheme;
+$("help").onclick = help;
+// Of a comparison the first run beside the baseline.
+show(model.runs.find((_, i) => i !== model.comparison?.baseline) || model.runs[0]);
 if (model.runs.length > 1) chooser();
-show(model.runs[0]);
 document.addEventListener("keydown", press);
 follow();

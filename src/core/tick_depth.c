@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns. Where the files of all members can be held, each that runs is read at each tick. In a
+ * crowd they cannot: opening a file costs more than reading it. There stat alone is held, one
+ * descriptor for each, and I/O and what only a full reading has come in longer turns. */
+#include "core/tick_depth.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "util/clock.h"
+
+#define FILES      3               /* that are held of each, where there is room */
+#define SPARE      64              /* descriptors that are not for members, in a crowd */
+#define TURN_LEAST 2               /* turns at a tick */
+#define REST_TIME  (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
+
+static const struct {
+    int64_t turn; /* in which each has its turn for a full reading */
+    int64_t age;  /* after which it is read out of turn; said in the names of marks */
+    int64_t size; /* in which the size of one that does not run is looked at; in a crowd also I/O */
+} times[] = {{8 * NS_PER_S, 10 * NS_PER_S, NS_PER_S}, {32 * NS_PER_S, 40 * NS_PER_S, 4 * NS_PER_S}};
+
+bool pr_depth_has_ended(const struct pr_entity *e)
+{
+    return e->life != LIFE_ALIVE || pr_entity_is_dead(e);
+}
+
+/* Its parent has ended, waited for or not: it has another one now. */
+static bool is_orphaned(const struct pr_session *s, const struct pr_entity *e)
+{
+    const struct pr_entity *parent = s->turns.lost ? pr_entities_find_any(&s->set, e->ppid) : NULL;
+    return parent && pr_depth_has_ended(parent);
+}
+
+/* Since its use was read. A clock belongs to a pid: where another process has that by now it shows
+ * another time, and reading answers that the one we knew is gone. */
+static bool has_run(const struct pr_session *s, const struct pr_entity *e)
+{
+    return e->ran < 0 || e->ran != e->ran_seen || e->state == 'R' || e->awaited ||
+           is_orphaned(s, e);
+}
+
+static bool has_turn(const struct pr_session *s, size_t k)
+{
+    size_t n = s->set.count;
+    return (k + n - s->turns.from % n) % n < s->turns.count;
+}
+
+static bool is_power_of_two(unsigned n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+/* Nobody but the process itself changes what only a full reading has, with rare exceptions, as a
+ * table of descriptors that two processes share. Not all at the same time. */
+static int64_t rest_time(const struct pr_entity *e)
+{
+    return REST_TIME + e->pid % 64 * NS_PER_S;
+}
+
+static bool is_due(const struct pr_session *s, const struct pr_tick *t, const struct pr_entity *e)
+{
+    return ((unsigned long)e->pid + s->taken) % s->turns.sizes == 0 ||
+           t->now - e->sized_at >= 2 * times[s->turns.crowd].size;
+}
+
+enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
+                          const struct pr_entity *e, size_t k)
+{
+    int64_t age = t->now - e->refreshed_at;
+    bool ourselves = s->inside && e->pid == getpid(); /* what is ours is taken out each time */
+    bool ran = has_run(s, e), changed = ran || e->aged;
+    if (!t->host->held || s->now.last || s->config->peaks || !e->looks || ourselves ||
+        (changed && age >= times[s->turns.crowd].age))
+        return DEPTH_ALL;
+    bool young = e->looks < LOOKS_YOUNG && is_power_of_two(e->looks);
+    if ((ran && young) || (has_turn(s, k) && (changed || age >= rest_time(e))))
+        return DEPTH_ALL;
+    bool due = is_due(s, t, e);
+    if (ran)
+        return s->turns.crowd && !due && !e->awaited ? DEPTH_TIMES : DEPTH_USE;
+    if (due && e->io_old)
+        return DEPTH_USE;
+    return due && !pr_entity_is_dead(e) ? DEPTH_SIZE : DEPTH_NONE;
+}
+
+/* Turns go round: so many at a tick that all have had one in time. */
+void pr_depth_turns(struct pr_session *s)
+{
+    struct pr_turns *turns = &s->turns;
+    struct pr_host *h = &s->host;
+    size_t count = s->set.count;
+    turns->crowd = s->set.crowd = count * FILES > (size_t)h->hold_limit;
+    double share = pr_seconds(s->now.interval) / pr_seconds(times[turns->crowd].turn);
+    int64_t size = times[turns->crowd].size;
+    turns->from = count ? (turns->from + turns->count) % count : 0;
+    turns->count = (size_t)fmin((double)count, fmax(TURN_LEAST, ceil((double)count * share)));
+    turns->sizes = s->step < size ? (unsigned long)(size / s->step) : 1;
+    turns->lost = false;
+    h->others_limit =
+        turns->crowd ? (int)fmax(0, h->hold_limit - (double)count - SPARE) : h->hold_limit;
+    h->crowded = h->refused;
+    h->refused = false;
+}

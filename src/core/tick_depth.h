@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of a member is read at a tick. */
+#pragma once
+#include "core/session.h"
+
+/* Looks for which it is new: who is changes most. */
+#define LOOKS_YOUNG 32
+
+enum pr_depth {
+    DEPTH_NONE,
+    DEPTH_SIZE,  /* it has not run, but others may have taken memory from it */
+    DEPTH_TIMES, /* in a crowd: stat, which is held of each; its size where that has changed */
+    DEPTH_USE,   /* times, I/O, size */
+    DEPTH_ALL,
+};
+
+/* Once a tick, before anybody is read: whose turn it is. */
+void pr_depth_turns(struct pr_session *s);
+/* k: its place in the set. Its clock has been read. */
+enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
+                          const struct pr_entity *e, size_t k);
+bool pr_depth_has_ended(const struct pr_entity *e);

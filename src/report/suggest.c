@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what runs used to what the next one needs. Of several the largest counts. */
+#include "report/suggest.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/metric.h"
+#include "report/model_parts.h"
+#include "report/rebuild.h"
+#include "report/summary.h"
+#include "util/text.h"
+
+#define AFTER_OOM      1.5  /* times the limit that was met: how much was wanted nobody knows */
+#define THROTTLED_MUCH 0.01 /* of the time */
+
+/* --- what a run used -------------------------------------------------------------------------- */
+
+enum column {
+    USED_RSS_MARK,
+    USED_RSS,
+    USED_PSS,
+    USED_PSS_MARK,
+    USED_ONE, /* process that is known: it has this mark */
+    USED_COMPLETE,
+    USED_UPPER,
+    USED_LIMIT,
+    USED_OOM,
+    USED_OOM_EVENTS,
+    USED_P95,
+    USED_MEAN,
+    USED_CORES,
+    USED_THROTTLED,
+    USED_SECONDS,
+    USED_GPUS,
+    USED_GPU_MEMORY,
+    USED_GPU_DRIVER,
+    USED_FINDING,
+};
+#define METRIC_OF(key, stat) "json_extract(?1, '$.metrics.\"" key "\"." stat "')"
+static const char query[] = "SELECT " METRIC_OF("mem.rss.peak", "peak") ", " METRIC_OF("mem.rss", "peak") ", " METRIC_OF(
+    "mem.pss",
+    "peak") ", " METRIC_OF("mem.pss",
+                           "mark") ","
+                                   " (SELECT max(json_extract(value, '$.\"mem.rss.peak\"'))"
+                                   " FROM json_each(?1, '$.processes.commands')),"
+                                   " json_extract(?1, '$.accounting.memory_peak.complete'),"
+                                   " json_extract(?1, '$.accounting.memory_peak.upper'),"
+                                   " json_extract(?1, '$.limits.memory.bytes'), " METRIC_OF(
+                                       "oom.kills",
+                                       "total") ","
+                                                " (SELECT count(*) FROM json_each(?1, '$.events') "
+                                                "WHERE json_extract(value, '$.type') = 'oom'),"
+                                                " " METRIC_OF("cpu.usage", "p95") ", " METRIC_OF(
+                                                    "cpu.usage",
+                                                    "mean") ","
+                                                            " json_extract(?1, "
+                                                            "'$.limits.cpu.cores'), " METRIC_OF(
+                                                                "cpu.throttled",
+                                                                "total") ","
+                                                                         " json_extract(?1, "
+                                                                         "'$.run.duration'),"
+                                                                         " " METRIC_OF(
+                                                                             "gpu.count",
+                                                                             "peak") ","
+                                                                                     " (SELECT "
+                                                                                     "max(json_"
+                                                                                     "extract("
+                                                                                     "value, "
+                                                                                     "'$.metrics."
+                                                                                     "\"gpu.job."
+                                                                                     "mem\".peak'))"
+                                                                                     " FROM "
+                                                                                     "json_each(?1,"
+                                                                                     " '$.devices')"
+                                                                                     "),"
+                                                                                     " (SELECT "
+                                                                                     "json_extract("
+                                                                                     "value, "
+                                                                                     "'$.driver') "
+                                                                                     "FROM "
+                                                                                     "json_each(?1,"
+                                                                                     " '$.devices')"
+                                                                                     " LIMIT 1)";
+
+/* A sum of samples may miss a peak between them, a kernel's mark is of one process alone: the
+ * larger of the two is the least that it was. */
+static void take_memory(struct pr_use *u, struct pr_query *q)
+{
+    const char *mark = pr_query_get_text(q, USED_PSS_MARK);
+    bool few = mark && strcmp(mark, pr_mark_name(MARK_FEW_SAMPLES)) == 0;
+    double pss = few ? NAN : pr_query_get_number(q, USED_PSS),
+           one = pr_query_get_number(q, USED_ONE),
+           sum = isnan(pss) ? pr_query_get_number(q, USED_RSS) : pss;
+    u->upper = pr_query_get_number(q, USED_UPPER);
+    if (pr_query_get_int(q, USED_COMPLETE) == 1) {
+        u->memory = pr_query_get_number(q, USED_RSS_MARK);
+        u->memory_how = "the kernel's mark of its one process";
+    } else if (isnan(sum) && isnan(one)) {
+        u->memory = pr_query_get_number(q, USED_RSS_MARK);
+        u->memory_how = "the kernel's largest mark of one process";
+    } else {
+        u->memory = fmax(sum, one);
+        u->memory_how = one > sum || isnan(sum) ? "the kernel's largest mark of one process"
+                        : isnan(pss)
+                            ? "RSS summed over processes at a sample, shared pages more than once"
+                            : "PSS summed over processes at a sample";
+    }
+}
+
+/* What Kubernetes' device plugins offer, by the driver: NVIDIA's has a version for its name. */
+static const char *vendor_of(const char *driver)
+{
+    static const char *const rows[][2] = {
+        {"amdgpu", "amd.com/gpu"}, {"i915", "gpu.intel.com/i915"}, {"xe", "gpu.intel.com/xe"}};
+    for (size_t i = 0; driver && i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(driver, rows[i][0]) == 0)
+            return rows[i][1];
+    return "nvidia.com/gpu";
+}
+
+static void take_rest(struct pr_use *u, struct pr_query *q, const struct pr_stored *r)
+{
+    double p95 = pr_query_get_number(q, USED_P95), mean = pr_query_get_number(q, USED_MEAN);
+    u->limit = pr_query_get_number(q, USED_LIMIT);
+    u->own_limit = strcmp(r->limits.source[LIMIT_MEMORY], "machine") != 0;
+    u->oom = pr_query_get_number(q, USED_OOM) > 0 || pr_query_get_int(q, USED_OOM_EVENTS) > 0;
+    u->cores = fmax(p95, mean);
+    u->cores_limit = pr_query_get_number(q, USED_CORES);
+    u->throttled = pr_query_get_number(q, USED_THROTTLED);
+    u->seconds = pr_query_get_number(q, USED_SECONDS);
+    u->gpus = pr_query_get_number(q, USED_GPUS);
+    u->gpu_memory = pr_query_get_number(q, USED_GPU_MEMORY);
+    struct pr_buf finding = {0};
+    const char *words = pr_query_get_text(q, USED_FINDING);
+    pr_text_safe(&finding, words ? words : "");
+    snprintf(u->finding, sizeof u->finding, "%s", pr_buf_text(&finding));
+    pr_buf_done(&finding);
+    snprintf(u->vendor, sizeof u->vendor, "%s", vendor_of(pr_query_get_text(q, USED_GPU_DRIVER)));
+}
+
+static void take_end(struct pr_use *u, const struct pr_stored *r)
+{
+    char name[32];
+    snprintf(u->id, sizeof u->id, "%s", r->id); /* a file may have any: it is made safe below */
+    for (char *p = u->id; *p; p++)
+        *p = (unsigned char)*p < ' ' || *p == 0x7f ? '?' : *p;
+    u->good = r->state == RUN_ENDED && !r->recovered && r->exit_code <= 0 && r->exit_signal <= 0;
+    if (r->state == RUN_RUNNING)
+        snprintf(u->ending, sizeof u->ending, "is still running");
+    else if (r->state != RUN_ENDED || r->recovered)
+        snprintf(u->ending, sizeof u->ending, "was cut off");
+    else if (r->exit_signal > 0)
+        snprintf(u->ending, sizeof u->ending, "was killed by %s",
+                 pr_text_signal(r->exit_signal, name, sizeof name));
+    else
+        snprintf(u->ending, sizeof u->ending, r->exit_code > 0 ? "failed with exit %d" : "ended",
+                 r->exit_code);
+}
+
+static int check_way(struct pr_use *u, const struct pr_stored *r, struct proctor_error *err)
+{
+    struct pr_buf way = {0};
+    pr_stored_text(r, r->about, "$.way", &way);
+    const char *text = pr_buf_text(&way);
+    bool machine =
+        strcmp(text, pr_way_name(WAY_SYSTEM)) == 0 || strcmp(text, pr_way_name(WAY_EVERYBODY)) == 0;
+    u->timed = strcmp(text, pr_way_name(WAY_RUN)) == 0 ||
+               strcmp(text, pr_way_name(WAY_RUN_NO_SUBREAPER)) == 0;
+    pr_buf_done(&way);
+    return machine ? pr_error(err, EINVAL, "'%.180s' is of a machine; name a run of a job", r->id)
+                   : 0;
+}
+
+int pr_suggestion_add(struct pr_suggestion *s, const struct pr_stored *r, struct proctor_error *err)
+{
+    struct pr_buf json = {0};
+    struct pr_query *q = NULL;
+    struct pr_use *uses = reallocarray(s->uses, s->count + 1, sizeof *uses);
+    if (!uses)
+        return pr_error(err, ENOMEM, "out of memory");
+    s->uses = uses;
+    struct pr_use *u = &uses[s->count];
+    *u = (struct pr_use){0};
+    int code = check_way(u, r, err);
+    if (code == 0)
+        code = r->summarized ? pr_stored_summary(r, &json, err) : pr_rebuild(r, &json, err);
+    if (code == 0 && (code = pr_query_new(&q, r->db, query)) == 0) {
+        pr_query_text(q, 1, pr_buf_text(&json));
+        code = pr_query_step(q);
+        if (code == 1) {
+            take_memory(u, q);
+            take_rest(u, q, r);
+            take_end(u, r);
+            s->count++;
+        }
+        code = code == 1 ? 0 : pr_stored_failure(r, code < 0 ? code : -EUCLEAN, err);
+    }
+    pr_query_free(q);
+    pr_buf_done(&json);
+    return code;
+}
+
+/* --- what follows from it --------------------------------------------------------------------- */
+
+static void put(struct pr_buf *out, const char *before, double v, enum pr_unit unit)
+{
+    pr_buf_str(out, before);
+    pr_model_human(out, v, unit);
+}
+
+static void put_margin(struct pr_buf *out, const struct pr_suggestion *s)
+{
+    pr_buf_str(out, ", and ");
+    pr_units_number(out, s->margin * 100);
+    pr_buf_str(out, " % more");
+}
+
+static void note_run(struct pr_suggestion *s, const struct pr_use *u)
+{
+    if (s->notes.len)
+        pr_buf_char(&s->notes, '\n');
+    pr_buf_printf(&s->notes, "%s ", u->id);
+}
+
+/* A run that ended well with more than that limit has shown how much it takes. */
+static bool is_answered(const struct pr_suggestion *s, const struct pr_use *oom)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->uses[i].good && !s->uses[i].oom && s->uses[i].memory >= oom->limit && oom->own_limit)
+            return true;
+    return false;
+}
+
+static double memory_of(const struct pr_suggestion *s, const struct pr_use *u)
+{
+    if (!u->oom || is_answered(s, u))
+        return u->memory * (1 + s->margin);
+    return AFTER_OOM * (u->own_limit ? fmax(u->limit, u->memory) : u->memory);
+}
+
+static void suggest_memory(struct pr_suggestion *s)
+{
+    const struct pr_use *best = NULL;
+    for (size_t i = 0; i < s->count; i++)
+        if (!isnan(memory_of(s, &s->uses[i])) &&
+            (!best || memory_of(s, &s->uses[i]) > memory_of(s, best)))
+            best = &s->uses[i];
+    struct pr_buf *why = &s->why[NEED_MEMORY];
+    if (!best)
+        return;
+    s->need[NEED_MEMORY] = memory_of(s, best);
+    if (best->oom && !is_answered(s, best)) {
+        put(why, "the kernel killed for want of memory: the peak of ", best->memory, UNIT_BYTES);
+        pr_buf_str(why, " is only what there was until then; asked is 1.5 times ");
+        put(why, best->own_limit ? "the limit of " : "that, the machine having ", best->limit,
+            UNIT_BYTES);
+        return;
+    }
+    put(why, s->count > 1 ? "the largest peak was " : "the peak was ", best->memory, UNIT_BYTES);
+    pr_buf_printf(why, " (%s)", best->memory_how);
+    if (best->upper > best->memory)
+        put(why, ", at the most ", best->upper, UNIT_BYTES);
+    put_margin(why, s);
+}
+
+static void suggest_cores(struct pr_suggestion *s)
+{
+    const struct pr_use *best = NULL;
+    for (size_t i = 0; i < s->count; i++)
+        if (!isnan(s->uses[i].cores) && (!best || s->uses[i].cores > best->cores))
+            best = &s->uses[i];
+    if (!best)
+        return;
+    s->need[NEED_CORES] = best->cores;
+    put(&s->why[NEED_CORES], "for 95 % of the time at most ", best->cores, UNIT_CORES);
+    pr_buf_str(&s->why[NEED_CORES], " were busy; no margin: what is short of cores is only slower");
+    for (size_t i = 0; i < s->count; i++) {
+        const struct pr_use *u = &s->uses[i];
+        if (!(u->throttled > THROTTLED_MUCH * u->seconds))
+            continue;
+        note_run(s, u);
+        put(&s->notes, "was held back by its quota of ", u->cores_limit, UNIT_CORES);
+        put(&s->notes, " for ", u->throttled, UNIT_SECONDS);
+        pr_buf_str(&s->notes, ": it would have used more");
+    }
+}
+
+/* How long it takes is known of those that ended well; else that it is longer. */
+static void suggest_time(struct pr_suggestion *s)
+{
+    bool good = false;
+    double most = NAN;
+    for (size_t i = 0; i < s->count; i++)
+        good |= s->uses[i].good && s->uses[i].timed;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->uses[i].timed && (s->uses[i].good || !good))
+            most = fmax(most, s->uses[i].seconds);
+    if (isnan(most))
+        return;
+    s->need[NEED_TIME] = most * (1 + s->margin);
+    put(&s->why[NEED_TIME], good ? "the longest took " : "no run ended well; the longest came to ",
+        most, UNIT_SECONDS);
+    put_margin(&s->why[NEED_TIME], s);
+}
+
+static void suggest_gpus(struct pr_suggestion *s)
+{
+    double count = NAN, memory = NAN;
+    for (size_t i = 0; i < s->count; i++) {
+        count = fmax(count, s->uses[i].gpus);
+        memory = fmax(memory, s->uses[i].gpu_memory);
+        if (s->uses[i].gpus > 0)
+            s->vendor = s->uses[i].vendor;
+    }
+    if (!(count > 0))
+        return;
+    s->need[NEED_GPUS] = count;
+    s->gpu_memory = memory * (1 + s->margin);
+    pr_buf_printf(&s->why[NEED_GPUS], "%.0f did something", count);
+    if (isnan(memory))
+        return;
+    put(&s->why[NEED_GPUS], "; one with at least ", s->gpu_memory, UNIT_BYTES);
+    put(&s->why[NEED_GPUS], " of memory each: the job had up to ", memory, UNIT_BYTES);
+    put_margin(&s->why[NEED_GPUS], s);
+}
+
+static void note_endings(struct pr_suggestion *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const struct pr_use *u = &s->uses[i];
+        if (!u->good) {
+            note_run(s, u);
+            pr_buf_printf(&s->notes, "%s: a whole run may take more", u->ending);
+            if (*u->finding)
+                pr_buf_printf(&s->notes, " (%s)", u->finding);
+        }
+        if (!u->timed) {
+            note_run(s, u);
+            pr_buf_str(&s->notes, "was attached to: how long it takes from its start is not known");
+        }
+    }
+}
+
+void pr_suggest(struct pr_suggestion *s)
+{
+    for (int i = 0; i < NEEDS; i++)
+        s->need[i] = NAN;
+    s->gpu_memory = NAN;
+    s->vendor = vendor_of(NULL);
+    suggest_memory(s);
+    suggest_cores(s);
+    suggest_time(s);
+    suggest_gpus(s);
+    note_endings(s);
+}
+
+void pr_suggestion_done(struct pr_suggestion *s)
+{
+    for (int i = 0; i < NEEDS; i++)
+        pr_buf_done(&s->why[i]);
+    pr_buf_done(&s->notes);
+    free(s->uses);
+    *s = (struct pr_suggestion){0};
+}

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make test` tries what failed a second time: that must neither hide nor lose anything."""
+import importlib.util
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def runner():
+    spec = importlib.util.spec_from_file_location("run_tests", ROOT / "tools/run_tests.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def outcome(runner, tmp_path, text, capfd):
+    (tmp_path / "test_it.py").write_text(text)
+    count = runner.Count()
+    runner.pytest("build-test", count, {"MARK": str(tmp_path / "mark")}, [str(tmp_path / "test_it.py")])
+    return count, capfd.readouterr().out
+
+
+FLAKY = """
+import os, pathlib, pytest
+mark = pathlib.Path(os.environ["MARK"])
+def test_good(): pass
+def test_skipped(): pytest.skip("why")
+@pytest.mark.parametrize("name", ["a/b [c]", "\x1b"])
+def test_once(name):
+    seen = mark.with_suffix("." + str(len(name)))
+    if not seen.exists():
+        seen.touch()
+        assert name == "first failure"
+"""
+
+
+def test_what_passes_alone_is_passed_and_named(runner, tmp_path, capfd):
+    count, out = outcome(runner, tmp_path, FLAKY, capfd)
+    assert (count.passed, count.failed, count.skipped) == (3, 0, 1)
+    assert len(count.again) == 2 and all("test_once" in name for name in count.again)
+    assert out.count("first failure") >= 2, "the first failure is not hidden"
+
+
+def test_what_fails_twice_has_failed(runner, tmp_path, capfd):
+    count, _ = outcome(runner, tmp_path, FLAKY + "\ndef test_bad(): assert False\n", capfd)
+    assert (count.passed, count.failed, count.skipped) == (3, 1, 1)
+    assert len(count.again) == 2
+
+
+def test_setups_count(runner, tmp_path, capfd):
+    text = "import pytest\n@pytest.fixture\ndef x(): raise OSError\ndef test_a(x): pass\ndef test_b(): pass\n"
+    count, _ = outcome(runner, tmp_path, text, capfd)
+    assert (count.passed, count.failed, count.again) == (1, 1, [])
+
+
+def test_many_failures_are_no_accident(runner, tmp_path, capfd):
+    text = FLAKY + f"""
+@pytest.mark.parametrize("i", range({runner.SECOND_TRIES + 1}))
+def test_many(i): assert mark.with_suffix(".1").exists() and False
+"""
+    count, _ = outcome(runner, tmp_path, text, capfd)
+    assert (count.passed, count.failed, count.again) == (1, runner.SECOND_TRIES + 3, [])
+
+
+def test_a_file_that_cannot_be_read_is_a_failure(runner, tmp_path, capfd):
+    count, _ = outcome(runner, tmp_path, "import nothing_of_that_name\n", capfd)
+    assert count.failed and not count.again
