@@ -11,11 +11,12 @@
 #include "util/json.h"
 #include "util/scan.h"
 
-#define CORE_STEADY (60 * NS_PER_S) /* between two rows of a core, at the most */
-#define CORE_APART  (10 * NS_PER_S) /* at the least, once the run is older than */
-#define CORE_OLD    (60 * NS_PER_S)
-#define MARK_SETS   1000   /* remembered */
-#define CORE_SAME   0.0101 /* of a core: 1 %, and what is lost in sums of hundredths */
+#define FDS_RATIO_LEAST 0.5
+#define CORE_STEADY     (60 * NS_PER_S) /* between two rows of a core, at the most */
+#define CORE_APART      (10 * NS_PER_S) /* at the least, once the run is older than */
+#define CORE_OLD        (60 * NS_PER_S)
+#define MARK_SETS       1000   /* remembered */
+#define CORE_SAME       0.0101 /* of a core: 1 %, and what is lost in sums of hundredths */
 
 #define SHARE_SAME 65536.0 /* bytes of PSS; or 1 % */
 #define CORES      ((enum pr_run_table)(TABLE_DEVICE + DEVICE_CORE))
@@ -186,10 +187,13 @@ static int put_changed(struct record *r, enum pr_run_table table, struct record_
     return put_row(r, table, r->sample, slot->id, value);
 }
 
-/* Whole seconds of age are enough, and take one byte instead of eight. */
+/* Of each process: whole seconds of age and of waiting are enough, and take one byte instead of
+ * eight; how near the limit of descriptors is is of interest only where it is. */
 static double kept_value(enum pr_metric_id id, double v)
 {
-    return id == METRIC_MEM_PSS_AGE ? ceil(v) : v;
+    if (id == METRIC_FDS_RATIO)
+        return v >= FDS_RATIO_LEAST ? v : NAN;
+    return id == METRIC_MEM_PSS_AGE ? ceil(v) : id == METRIC_SCHED_DELAY ? floor(v) : v;
 }
 
 /* Of who is there for the second time, and of who executes something else: most processes of a

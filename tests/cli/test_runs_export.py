@@ -65,13 +65,15 @@ def test_csv_is_what_was_written_live(proctor, recorded):
 
 
 PSS = ("mem_pss_bytes", "mem_pss_age_seconds")
+COARSE = {"mem.pss.age": "mem_pss_age_seconds", "mem.pss": "mem_pss_bytes", "mem.ratio": "mem_ratio",
+          "sched.delay": "sched_delay_seconds", "fds.ratio": "fds_ratio"}  # of processes (doc/run-file.md)
 
 
 def without(row, *keys):
-    """In an order; without these, and without PSS of processes, which makes no row by itself (doc/run-file.md)."""
-    row = {k: v for k, v in row.items() if k not in (*keys, "mem_pss_age_seconds", "mem_pss_bytes", "mem_ratio")}
+    """In an order; without these, and without what a run file has coarser of processes."""
+    row = {k: v for k, v in row.items() if k not in (*keys, *COARSE.values())}
     if row.get("type") == "process":
-        row["values"] = {k: v for k, v in row["values"].items() if k not in ("mem.pss.age", "mem.pss", "mem.ratio")}
+        row["values"] = {k: v for k, v in row["values"].items() if k not in COARSE}
     return tuple(sorted((k, json.dumps(v)) for k, v in row.items()))
 
 
@@ -86,6 +88,8 @@ def test_processes_are_what_was_written_live(proctor, recorded):
     for row in live:
         other = found[row["elapsed_seconds"], row["pid"]]
         assert [row[k] == "" for k in PSS] == [other[k] == "" for k in PSS]
+        assert float(other["sched_delay_seconds"] or 0) == float(row["sched_delay_seconds"] or 0) // 1
+        assert other["fds_ratio"] == (row["fds_ratio"] if float(row["fds_ratio"] or 0) >= 0.5 else "")
         if row["mem_pss_bytes"] != "":
             pss, age = (float(row[k]) for k in PSS)
             assert abs(pss - float(other["mem_pss_bytes"])) <= max(65536, pss / 99)
