@@ -5,7 +5,7 @@ DESTDIR ?=
 BUILD ?= build
 PYTHON = /usr/bin/python3
 
-.PHONY: all demo test test-full fuzz accuracy truth bench growth soak daily-size install docs format check-format clean
+.PHONY: all demo test test-full fuzz accuracy truth bench growth soak daily-size report-cost install docs format check-format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -63,6 +63,11 @@ soak: all
 # What a run file grows by in a day, table by table: doc/run-file.md. Three minutes.
 daily-size: all
 	@$(PYTHON) tools/daily-size $(BUILD)/proctor --document doc/run-file.md
+
+# What a report costs to make and to open: doc/performance.md. Some five minutes.
+report-cost: all
+	@tools/install-deps test
+	@$(PYTHON) tools/report-cost $(BUILD)/proctor --document doc/performance.md
 
 install: all
 	@meson configure $(BUILD) -Dprefix="$(PREFIX)" >/dev/null

@@ -100,6 +100,11 @@ double pr_model_number(const struct pr_model *m, const struct pr_stored *r, cons
     return pr_stored_number(r, m->summary.data ? m->summary.data : "{}", path);
 }
 
+double pr_model_mark(const struct pr_model *m, const struct pr_stored *r)
+{
+    return pr_model_number(m, r, "$.metrics.\"mem.rss.peak\".peak");
+}
+
 int pr_model_read(struct pr_model *m, const struct pr_stored *r, size_t bytes,
                   struct proctor_error *err)
 {

@@ -22,6 +22,7 @@
 #define THROTTLED_APART 2    /* seconds without it, between two times; or, of the run so far, */
 #define THROTTLED_SHARE 0.02
 #define IDLE_BELOW      0.01 /* of a GPU's time */
+#define PEAK_MISSED     1.1  /* the kernel's mark, beside the most that was sampled */
 
 /* A series of the job, or of the machine where that is what was recorded. */
 struct plan {
@@ -78,6 +79,7 @@ struct throttling {
 
 struct gather {
     struct pr_model *m;
+    const struct pr_stored *r;
     const struct plan *plans;
     size_t plan_count;
     struct line lines[PLANS_MOST];
@@ -247,9 +249,19 @@ static void on_sample(void *of, const struct proctor_snapshot *s)
 
 /* --- series ----------------------------------------------------------------------------------- */
 
-static struct pr_model_series *add_series(struct pr_model *m, int curve)
+/* Whether the account has it: also of a run too short for a curve. */
+static bool in_account(const struct gather *g, const struct plan *p)
 {
-    if (curve < 0 || !m->curves.items[curve].known)
+    char path[64];
+    if (p->id == METRIC_MEM_RSS)
+        return !isnan(pr_model_mark(g->m, g->r));
+    snprintf(path, sizeof path, "$.metrics.\"%s\".total", p->counter ? p->counter : "");
+    return p->counter && !isnan(pr_model_number(g->m, g->r, path));
+}
+
+static struct pr_model_series *add_series(struct pr_model *m, int curve, bool anyway)
+{
+    if (curve < 0 || (!m->curves.items[curve].known && !anyway))
         return NULL;
     struct pr_model_series *s = LIST_ADD(m, &m->series);
     if (s)
@@ -257,17 +269,20 @@ static struct pr_model_series *add_series(struct pr_model *m, int curve)
     return s;
 }
 
-/* PSS, in which shared pages count once, unless it was hardly ever read. */
+/* PSS, in which shared pages count once, unless it was hardly ever read, or not at the peak: of
+ * that the kernel has a mark, in RSS. */
 static bool pss_is_known(const struct gather *g)
 {
-    unsigned long pss = 0, rss = 0;
+    static const struct pr_curve none;
+    const struct pr_curve *pss = &none, *rss = &none;
     for (size_t i = 0; i < g->plan_count; i++) {
-        int curve = g->lines[i].curve;
-        unsigned long known = curve < 0 ? 0 : g->m->curves.items[curve].known;
-        pss = g->plans[i].id == METRIC_MEM_PSS ? known : pss;
-        rss = g->plans[i].id == METRIC_MEM_RSS ? known : rss;
+        const struct pr_curve *c =
+            g->lines[i].curve < 0 ? &none : &g->m->curves.items[g->lines[i].curve];
+        pss = g->plans[i].id == METRIC_MEM_PSS ? c : pss;
+        rss = g->plans[i].id == METRIC_MEM_RSS ? c : rss;
     }
-    return pss > 0 && 2 * pss >= rss;
+    return pss->known > 0 && 2 * pss->known >= rss->known &&
+           !(pr_model_mark(g->m, g->r) > PEAK_MISSED * rss->most);
 }
 
 static void name_lines(struct gather *g)
@@ -278,7 +293,7 @@ static void name_lines(struct gather *g)
         const struct pr_metric *metric = &pr_metrics[p->id];
         if (p->id == METRIC_MEM_PSS && !pss)
             continue;
-        struct pr_model_series *s = add_series(g->m, g->lines[i].curve);
+        struct pr_model_series *s = add_series(g->m, g->lines[i].curve, in_account(g, p));
         if (!s)
             continue;
         s->key = p->key ? p->key : metric->key;
@@ -311,11 +326,12 @@ static void name_cards(struct gather *g)
         const struct card *c = &g->cards[i];
         const char *name = strncmp(c->name, "gpu", 3) == 0 ? c->name + 3 : c->name;
         for (int k = 0; k < CARD_LINES; k++) {
-            struct pr_model_series *s = add_series(m, c->curve[k]);
+            struct pr_model_series *s = add_series(m, c->curve[k], false);
             if (!s)
                 continue;
             s->key = pr_model_text(m, parts[k].key, name);
             s->label = pr_model_text(m, parts[k].label, name);
+            s->device = pr_model_text(m, "%s", c->name);
             s->group = parts[k].group;
             s->unit = parts[k].unit;
             s->family = parts[k].family;
@@ -350,6 +366,7 @@ void pr_model_curves(struct pr_model *m, const struct pr_stored *r, struct proct
                  (strcmp(pr_buf_text(&way), pr_way_name(WAY_SYSTEM)) == 0 ||
                   strcmp(pr_buf_text(&way), pr_way_name(WAY_EVERYBODY)) == 0);
     *g = (struct gather){.m = m,
+                         .r = r,
                          .plans = m->machine ? machine_plans : job_plans,
                          .plan_count = m->machine ? COUNT(machine_plans) : COUNT(job_plans)};
     for (size_t i = 0; i < g->plan_count; i++)

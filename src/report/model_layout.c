@@ -160,18 +160,24 @@ const size_t pr_device_column_count = COUNT(pr_device_columns);
 /* --- the text alternative ----------------------------------------------------------------------
  */
 
+/* Of what is known; where the most was, if there was anything. */
 static void put_line(const struct pr_model *m, const struct pr_model_series *s, struct pr_buf *out)
 {
     const struct pr_figures *f = &s->stats;
+    const struct {
+        const char *word;
+        double v;
+    } parts[] = {{"least", f->min}, {"mean", f->mean}, {"most", f->max}};
     if (isnan(f->max))
         return;
-    pr_buf_printf(out, "%s%s: least ", out->len ? " " : "", s->label);
-    pr_model_human(out, f->min, s->unit);
-    pr_buf_str(out, ", mean ");
-    pr_model_human(out, f->mean, s->unit);
-    pr_buf_str(out, ", most ");
-    pr_model_human(out, f->max, s->unit);
-    if (!isnan(f->at)) {
+    pr_buf_printf(out, "%s%s:", out->len ? " " : "", s->label);
+    for (size_t i = 0, n = 0; i < COUNT(parts); i++) {
+        if (isnan(parts[i].v))
+            continue;
+        pr_buf_printf(out, "%s %s ", n++ ? "," : "", parts[i].word);
+        pr_model_human(out, parts[i].v, s->unit);
+    }
+    if (f->max > 0 && !isnan(f->at)) {
         pr_buf_str(out, " at ");
         pr_model_human(out, f->at, UNIT_SECONDS);
         pr_model_in_phase(m, f->at, out);

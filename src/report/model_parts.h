@@ -26,6 +26,8 @@ const struct pr_model_series *pr_model_find(const struct pr_model *m, enum pr_gr
 void pr_model_in_phase(const struct pr_model *m, double at, struct pr_buf *out);
 /* A number of the summary, NaN for none; a text into out, which is reset. */
 double pr_model_number(const struct pr_model *m, const struct pr_stored *r, const char *path);
+/* The kernel's mark of the memory of one process: the job had no less. NaN for unknown. */
+double pr_model_mark(const struct pr_model *m, const struct pr_stored *r);
 
 /* Parts, in this order. */
 struct pr_roll;

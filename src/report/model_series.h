@@ -43,6 +43,7 @@ struct pr_figures {
 struct pr_model_series {
     const char *key, *label, *note, *metric; /* metric: its key in the summary, NULL for none */
     const char *counter;                     /* of a rate: whose total is its integral; or NULL */
+    const char *device;                      /* that it is of; NULL for none */
     enum pr_group group;
     enum pr_unit unit;
     enum pr_family family;

@@ -7,9 +7,8 @@
 #include "report/model_parts.h"
 
 #define PHASES_MOST 1000
-#define DEVICE_MOST                                                                                \
-    800 /* figures of devices in phases: with more of them a page would be large                   \
-         */
+#define DEVICE_MOST 800 /* figures of devices in phases: more would make a page large */
+#define ROUNDING    1e-6
 
 static struct pr_query *ask(const struct pr_model *m, const struct pr_stored *r, const char *sql)
 {
@@ -57,12 +56,23 @@ static void take_metric(const struct pr_model *m, struct pr_figures *all, size_t
         if (!s->counter || strcmp(s->counter, key) != 0 || isnan(total))
             continue;
         f->total = total;
-        if (!s->metric && seconds > 0)
+        if (seconds > 0 && (!s->metric || isnan(f->mean)))
             f->mean = total / seconds;
     }
 }
 
 static const struct pr_figures unknown = {NAN, NAN, NAN, NAN, NAN};
+
+/* A mean by the account has in it what was used beside the samples that least and most are of. */
+static void agree(struct pr_figures *f)
+{
+    if (f->min > f->mean * (1 + ROUNDING))
+        f->min = NAN;
+    if (f->max < f->mean * (1 - ROUNDING)) {
+        f->max = f->mean;
+        f->at = NAN;
+    }
+}
 
 /* Its integral says something. */
 static bool has_total(const struct pr_model_series *s)
@@ -85,13 +95,20 @@ void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
     while (m->series.count && step(q))
         take_metric(m, &m->series.items[0].stats, sizeof *m->series.items, q, 0, duration);
     pr_query_free(q);
-    for (size_t i = 0; i < m->series.count; i++) { /* a file whose parts do not agree */
+    double mark = pr_model_mark(m, r);
+    for (size_t i = 0; i < m->series.count; i++) {
         struct pr_model_series *s = &m->series.items[i];
         const struct pr_curve *c = &m->curves.items[s->curve];
-        if (!(s->stats.max >= c->most)) {
+        if (c->most > s->stats.max || isnan(s->stats.max)) { /* a file whose parts do not agree */
             s->stats.max = c->most;
             s->stats.at = c->most_at;
         }
+        if (s->metric && strcmp(s->metric, "mem.rss") == 0 && !isnan(mark) &&
+            !(s->stats.max >= mark)) {
+            s->stats.max = mark;
+            s->stats.at = NAN;
+        }
+        agree(&s->stats);
     }
 }
 
@@ -186,10 +203,15 @@ static struct pr_figures figures_between(const struct pr_model *m, const struct 
     return f;
 }
 
-static bool is_of_a_device(const struct pr_model_series *s)
+/* The sample that a phase begins or ends with is taken a moment after it was asked for. */
+static double sample_of(const struct pr_model *m, double t)
 {
-    return s->group == GROUP_GPU_UTIL || s->group == GROUP_GPU_IDLE ||
-           s->group == GROUP_GPU_MEMORY || (s->group == GROUP_POWER && !s->counter);
+    for (size_t i = 0; !(m->curves.width > 0) && i < m->curves.count; i++) {
+        double at = pr_curves_at(&m->curves, i);
+        if (at >= t)
+            return at - t < m->curves.usual / 2 ? at : t;
+    }
+    return t;
 }
 
 /* The summary has phases of the job, and devices of the run. */
@@ -197,12 +219,13 @@ static void devices_in_phases(struct pr_model *m)
 {
     size_t series = 0;
     for (size_t i = 0; i < m->series.count; i++)
-        series += is_of_a_device(&m->series.items[i]);
+        series += m->series.items[i].device != NULL;
     for (size_t k = 0; k < m->phases.count && series * m->phases.count <= DEVICE_MOST; k++) {
         struct pr_model_phase *p = &m->phases.items[k];
         for (size_t i = 0; i < m->series.count && p->stats && p->count == 1; i++)
-            if (is_of_a_device(&m->series.items[i]))
-                p->stats[i] = figures_between(m, &m->series.items[i], p->begin, p->end);
+            if (m->series.items[i].device)
+                p->stats[i] = figures_between(m, &m->series.items[i], sample_of(m, p->begin),
+                                              sample_of(m, p->end));
     }
 }
 
@@ -219,6 +242,17 @@ static void row(struct pr_model *m, struct pr_query *q, struct pr_model_row *to,
     }
     for (int i = 0; i < values; i++)
         to->value[i] = pr_query_get_number(q, texts + i);
+}
+
+/* What a device has used by its own counter goes before the integral of its power. */
+static void take_energy(struct pr_model *m, const struct pr_model_row *device)
+{
+    enum { ENERGY = 3 };
+    for (size_t i = 0; i < m->series.count && !isnan(device->value[ENERGY]); i++) {
+        struct pr_model_series *s = &m->series.items[i];
+        if (s->device && s->unit == UNIT_WATTS && strcmp(s->device, device->text[0]) == 0)
+            s->stats.total = device->value[ENERGY];
+    }
 }
 
 void pr_model_tables(struct pr_model *m, const struct pr_stored *r)
@@ -245,4 +279,6 @@ void pr_model_tables(struct pr_model *m, const struct pr_stored *r)
     for (struct pr_model_row *to; step(q) && (to = LIST_ADD(m, &m->devices));)
         row(m, q, to, 2, 5);
     pr_query_free(q);
+    for (size_t i = 0; i < m->devices.count; i++)
+        take_energy(m, &m->devices.items[i]);
 }

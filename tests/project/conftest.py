@@ -14,7 +14,7 @@ def root():
     return ROOT
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def build():
     """The build that is tested."""
     return pathlib.Path(os.environ.get("PROCTOR_BUILD", ROOT / "build"))
