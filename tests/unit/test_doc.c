@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a document is made of: as Markdown, in which nothing of a job is markup, and as plain text. */
+/* What a document is made of: as Markdown, in which nothing of a job is markup, and as plain text.
+ */
 #include "report/doc.h"
 
 #include <math.h>
