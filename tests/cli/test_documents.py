@@ -49,10 +49,13 @@ def run_of(proctor, path):
 
 # --- numbers as people have them, once more ---------------------------------------------------------
 
-def three(v):
-    """Three digits, a half away from 0."""
-    digits = 0 if v == 0 or v >= 99.95 else 1 if v >= 9.995 else 2
+def fixed(v, digits):
+    """A half goes away from 0."""
     return str(Decimal(v).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
+def three(v):
+    return fixed(v, 0 if v == 0 or v >= 99.95 else 1 if v >= 9.995 else 2)
 
 
 def human(v, unit):
@@ -66,12 +69,12 @@ def human(v, unit):
         names = ["B", "KiB", "MiB", "GiB", "TiB"]
         while v >= 1023.5:
             v, names = v / 1024, names[1:]
-        return (f"{v:.0f}" if names[0] == "B" else three(v)) + " " + names[0] + unit[5:]
+        return (fixed(v, 0) if names[0] == "B" else three(v)) + " " + names[0] + unit[5:]
     if unit == "joules" and v >= 3600:
         return three(v / 3600) + " Wh"
     if unit == "ratio":
-        return f"{v * 100:.{1 if v < 0.0995 else 0}f} %"
-    return f"{v:.0f}" if unit == "count" else three(v) + " " + {"cores": "cores", "watts": "W", "joules": "J"}[unit]
+        return fixed(v * 100, 1 if v < 0.0995 else 0) + " %"
+    return fixed(v, 0) if unit == "count" else three(v) + " " + {"cores": "cores", "watts": "W", "joules": "J"}[unit]
 
 
 def tables(text):
@@ -158,6 +161,28 @@ def test_phases_have_the_figures_of_their_samples(proctor, golden):
         [(cpu, peak)] = query(golden, "SELECT max(cpu_time_seconds) - min(cpu_time_seconds), max(mem_pss_bytes) "
                                       "FROM job_samples WHERE sample BETWEEN ? AND ?", first, last)
         assert (row["CPU time"], row["memory peak"]) == (human(cpu, "seconds"), human(peak, "bytes")), name
+
+
+def test_devices_have_the_figures_of_their_rows(proctor, golden):
+    rows = tables(document(proctor, "md", golden))["device"]
+    assert [(r["device"], r["model"]) for r in rows] == [("`gpu0`", "`H200`"), ("`gpu1`", "`H200`")]
+    for k, row in enumerate(rows):
+        [(util, memory, power, energy, temp)] = query(
+            golden, "SELECT sum(gpu_util_ratio * interval) / sum(interval), max(gpu_mem_used_bytes), "
+                    "sum(gpu_power_watts * interval) / sum(interval), max(gpu_energy_joules) - min(gpu_energy_joules), "
+                    "max(gpu_temp_celsius) FROM gpu_samples JOIN job_samples USING (sample) WHERE entity = ?", 100 + k)
+        assert list(row.values())[2:] == [human(util, "ratio"), human(memory, "bytes"), human(power, "watts"),
+                                          human(energy, "joules"), three(temp) + " \u00b0C"]
+
+
+def test_processes_are_those_of_the_roll(proctor, golden):
+    rows = tables(document(proctor, "md", golden))["process"]
+    expected = query(golden, "SELECT e.name, e.pid, cpu_time_seconds, mem_rss_peak_bytes, (e.started - r.started) / 1e9, "
+                             "(e.ended - e.started) / 1e9 FROM entities e, run r WHERE kind = 'process' "
+                             "ORDER BY cpu_time_seconds DESC")
+    assert [[r["process"], r["pid"], r["CPU time"], r["peak RSS"], r["begins at"], r["time"], r["end"]] for r in rows] == [
+        ["`" + name + "`", str(pid), human(cpu, "seconds"), human(peak, "bytes"), human(begin, "seconds"),
+         human(time, "seconds"), "exit 0"] for name, pid, cpu, peak, begin, time in expected]
 
 
 BY_NAME = """
