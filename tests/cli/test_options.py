@@ -24,7 +24,8 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
                                        "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
                                        "gnu-time")]
 # Those of commands that record nothing; test_runs*.py has them.
-OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all"}
+OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all", "images",
+                    "github"}
 LATER = [["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
          ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"], ["--textfile", "x"],
          ["--prefix", "x"]]

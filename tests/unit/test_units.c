@@ -312,6 +312,63 @@ static void test_locale_free(void **state)
     pr_buf_done(&b);
 }
 
+/* What the figures of an axis are in. */
+static void test_scale(void **state)
+{
+    (void)state;
+    static const struct {
+        double size;
+        enum pr_unit unit;
+        double by;
+        const char *name;
+    } cases[] = {
+        {500, UNIT_BYTES, 1, "B"},
+        {1023.6, UNIT_BYTES, 1024, "KiB"},
+        {3e9, UNIT_BYTES, 0x1p30, "GiB"},
+        {-3e9, UNIT_BYTES, 0x1p30, "GiB"},
+        {1e20, UNIT_BYTES_PER_SECOND, 0x1p40, "TiB/s"},
+        {0.5, UNIT_RATIO, 0.01, "%"},
+        {3599, UNIT_JOULES, 1, "J"},
+        {3600, UNIT_JOULES, 3600, "Wh"},
+        {4e6, UNIT_JOULES, 3.6e6, "kWh"},
+        {4, UNIT_CORES, 1, "cores"},
+        {4, UNIT_COUNT, 1, ""},
+        {1e6, UNIT_SECONDS, 1, "s"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *name;
+        assert_true(pr_units_scale(cases[i].size, cases[i].unit, &name) == cases[i].by);
+        assert_string_equal(name, cases[i].name);
+    }
+}
+
+static void test_tick(void **state)
+{
+    (void)state;
+    static const struct {
+        double at, step;
+        const char *want;
+    } cases[] = {
+        {0, 10, "0"},
+        {30, 10, "30 s"},
+        {90, 30, "1 m 30 s"},
+        {120, 60, "2 m"},
+        {5400, 1800, "1 h 30 m"},
+        {86400, 43200, "1 d"},
+        {2e6, 5e5, "23 d 3 h 33 m 20 s"},
+        {0, 0.2, "0"},
+        {0.6, 0.2, "0.6 s"},
+        {0.03, 0.01, "30 ms"},
+        {0.0005, 0.0001, "0.5 ms"},
+    };
+    struct pr_buf b = {0};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        pr_units_tick(&b, cases[i].at, cases[i].step);
+        assert_buf(&b, cases[i].want);
+    }
+    pr_buf_done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +379,8 @@ int main(void)
         cmocka_unit_test(test_parse_duration),
         cmocka_unit_test(test_parse_size),
         cmocka_unit_test(test_parse_number_and_percent),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_tick),
         cmocka_unit_test(test_locale_free),
         cmocka_unit_test(test_as_python_prints),
         cmocka_unit_test(test_python_prints_no_comma),
