@@ -41,7 +41,7 @@ void pr_summary_gpu_cost(struct pr_json *j, const struct pr_session *s);
 /* What the terminal can do. */
 struct pr_look {
     bool color;
-    bool bars;      /* small curves, which need UTF-8 */
+    bool bars;      /* blocks and lines, which need UTF-8 */
     unsigned width; /* columns, 0 where it is no terminal */
 };
 
