@@ -9,19 +9,19 @@
 #include "report/model_parts.h"
 #include "util/text.h"
 
-#define COUNT(list)    (sizeof list / sizeof *list)
-#define COLUMNS_LEAST  16
-#define COLUMNS_MOST   60
-#define BAR            10
-#define MARGIN         10 /* the label */
-#define WORDS          38
-#define DEVICES_SHOWN  4
-#define LIMIT_MATTERS  0.6 /* of it: then the curve is drawn against it */
-#define NEAR_LIMIT     0.9
-#define SMALL_STEP     1.1 /* CPU times arrive in steps: so much above the limit is none */
-#define CELL_BYTES     8   /* a character */
-#define PAINT_TROUBLE  "31"
-#define PAINT_QUIET    "2"
+#define COUNT(list)   (sizeof list / sizeof *list)
+#define COLUMNS_LEAST 16
+#define COLUMNS_MOST  60
+#define BAR           10
+#define MARGIN        10 /* the label */
+#define WORDS         38
+#define DEVICES_SHOWN 4
+#define LIMIT_MATTERS 0.6 /* of it: then the curve is drawn against it */
+#define NEAR_LIMIT    0.9
+#define SMALL_STEP    1.1 /* CPU times arrive in steps: so much above the limit is none */
+#define CELL_BYTES    8   /* a character */
+#define PAINT_TROUBLE "31"
+#define PAINT_QUIET   "2"
 
 /* What stands behind a curve. */
 enum words { WORDS_CORES, WORDS_PEAK, WORDS_BUSY, WORDS_TOTAL };
@@ -33,12 +33,9 @@ struct row {
     enum words words;
 };
 static const struct row rows[] = {
-    {GROUP_CPU, "CPU", "34", WORDS_CORES},
-    {GROUP_MEMORY, "memory", "35", WORDS_PEAK},
-    {GROUP_READ, "read", "33", WORDS_TOTAL},
-    {GROUP_WRITE, "write", "33", WORDS_TOTAL},
-    {GROUP_RECEIVE, "receive", "36", WORDS_TOTAL},
-    {GROUP_SEND, "send", "36", WORDS_TOTAL},
+    {GROUP_CPU, "CPU", "34", WORDS_CORES},         {GROUP_MEMORY, "memory", "35", WORDS_PEAK},
+    {GROUP_READ, "read", "33", WORDS_TOTAL},       {GROUP_WRITE, "write", "33", WORDS_TOTAL},
+    {GROUP_RECEIVE, "receive", "36", WORDS_TOTAL}, {GROUP_SEND, "send", "36", WORDS_TOTAL},
 };
 #define ROWS_BEFORE_DEVICES 2
 static const struct row device_rows[] = {
@@ -59,7 +56,8 @@ static void pad(struct pr_buf *out, size_t n)
         pr_buf_char(out, ' ');
 }
 
-/* --- curves and bars --------------------------------------------------------------------------- */
+/* --- curves and bars ---------------------------------------------------------------------------
+ */
 
 /* The most that was in a column; NaN where nothing is known. */
 static double most_in(const struct picture *c, const struct pr_model_series *s, size_t column)
@@ -100,7 +98,7 @@ static void curve(struct picture *c, const struct pr_model_series *s, const char
 
 static void bar(struct picture *c, double share, const char *paint)
 {
-    static const char *const eighths[] = {"", "\u258f", "\u258e", "\u258d",
+    static const char *const eighths[] = {"",       "\u258f", "\u258e", "\u258d",
                                           "\u258c", "\u258b", "\u258a", "\u2589"};
     bool fine = c->p->look.bars;
     int parts = (int)lround(fmin(1, fmax(0, share)) * BAR * 8), whole = parts / 8;
@@ -116,7 +114,8 @@ static void bar(struct picture *c, double share, const char *paint)
     pr_page_paint(c->p, "0");
 }
 
-/* --- words ------------------------------------------------------------------------------------- */
+/* --- words -------------------------------------------------------------------------------------
+ */
 
 static void say(struct picture *c, const char *before, double v, enum pr_unit unit)
 {
@@ -214,7 +213,8 @@ static void curves(struct picture *c)
     }
 }
 
-/* --- phases, events, time ---------------------------------------------------------------------- */
+/* --- phases, events, time ----------------------------------------------------------------------
+ */
 
 static size_t column_of(const struct picture *c, double at)
 {
