@@ -129,6 +129,8 @@ const plainTable = (caption, t) => [
   t.note ? h("p", { class: "note" }, say(t.note)) : null,
 ];
 
+const tableSection = (id, title, t) => (t?.rows.length ? section(id, title, ...plainTable(title, t)) : null);
+
 const save = (name, type, text) => {
   const a = h("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
   document.body.append(a);
@@ -150,9 +152,7 @@ const csv = run => {
 };
 
 const below = (model, run, view) => [
-  model.comparison && model.comparison.rows.length
-    ? section("comparison", "Comparison", ...plainTable("comparison", model.comparison))
-    : null,
+  tableSection("comparison", "Comparison", model.comparison),
   section(
     "findings-all",
     "Findings",
@@ -166,8 +166,8 @@ const below = (model, run, view) => [
   ),
   run.phases.length ? section("phases-all", "By phase", phaseTable(run, view)) : null,
   run.processes && run.processes.list.length ? section("processes", "Processes", processTable(run)) : null,
-  run.matches && run.matches.rows.length ? section("matches", "By name", ...plainTable("by name", run.matches)) : null,
-  run.devices && run.devices.rows.length ? section("devices", "GPUs", ...plainTable("GPUs", run.devices)) : null,
+  tableSection("matches", "By name", run.matches),
+  tableSection("devices", "GPUs", run.devices),
   run.events.length
     ? section(
         "events-all",
