@@ -65,7 +65,8 @@ static int write_all(int fd, const struct pr_buf *text)
     return code;
 }
 
-int pr_report_replace(const char *path, const struct pr_buf *text)
+/* By rename, so that nobody ever sees half of it. */
+static int replace(const char *path, const struct pr_buf *text)
 {
     char temporary[PATH_MAX];
     if (!pr_output_is_plain(path))
@@ -95,7 +96,7 @@ static int draw(const struct pr_model *const *models, size_t count, const char *
         pr_buf_char(&text, '\n');
         code = text.failed ? pr_error(err, ENOMEM, "out of memory") : 0;
     }
-    if (code == 0 && (code = pr_report_replace(path, &text)) < 0)
+    if (code == 0 && (code = replace(path, &text)) < 0)
         pr_error(err, -code, "%s: '%.300s'", strerror(-code), path);
     pr_buf_done(&text);
     return code;
@@ -166,4 +167,9 @@ int pr_main_report(int argc, char **argv)
         status = report(&c, argv + first, count);
     pr_config_done(&c);
     return status;
+}
+
+int pr_report_replace(const char *path, const struct pr_buf *text)
+{
+    return replace(path, text);
 }

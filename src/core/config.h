@@ -50,11 +50,13 @@ struct pr_config {
     const char *group, *cgroup, *output, *dialect, *table, *name, *run_id, *node, *exact, *peaks,
         *summary, *mlflow, *prometheus, *textfile, *otlp, *prefix, *root, *color;
     struct pr_list csv, jsonl, match, label, report, select;
+    /* Of comparisons and suggestions. */
+    const char *save_baseline, *align, *compare_into, *scheduler;
+    struct pr_list fail_if, baseline;
+    double margin; /* percent */
     /* Of the commands on recorded runs. */
     const char *of_name, *status, *since, *before, *format, *into, *report_into, *keep;
-    const char *save_baseline, *align, *compare_into, *scheduler;
-    struct pr_list of_label, fail_if, baseline;
-    double margin; /* percent */
+    struct pr_list of_label;
     bool with_processes, even_running, even_elsewhere, dry_run, all;
     char *text[OPTION_COUNT]; /* as given; lists joined by commas */
     uint8_t origin[OPTION_COUNT];

@@ -43,7 +43,7 @@ def changed(path, to, **figures):
 
 @pytest.fixture
 def plain(proctor):
-    return recorded(proctor, "plain", "true")
+    return recorded(proctor, "plain", "sleep", "0.1")
 
 
 def made(proctor, plain, *values, begin="r", key="cpu_time__total"):
@@ -140,7 +140,8 @@ def test_peaks_of_few_samples_are_marked(proctor, plain):
 def test_conditions(proctor, plain, expr, holds):
     a, b = made(proctor, plain, 2.0, 3.0)
     for path in (a, b):
-        changed(path, proctor.work / "x.proctor", cpu_ratio__mean=0.5, cpu_percent__mean=50)
+        changed(path, proctor.work / "x.proctor", cpu_ratio__mean=0.5, cpu_percent__mean=50, mem_rss__min=1e6,
+                mem_rss_peak__peak=3e6, mem_rss_peak__mean=2e6, procs_started__total=1)
         shutil.move(proctor.work / "x.proctor", path)
     done = compare(proctor, a, b, "--fail-if", expr, status=1 if holds else 0)
     assert (f"{expr} holds" in done.stderr) == holds
@@ -167,7 +168,7 @@ def test_a_condition_that_holds_has_the_figures(proctor, plain):
     ("mem.pss.total > 3", "has no total; it has peak, mean, min and last"),
     ("mem.pss.peak > 10%", "Write +10% for so much more"), ("mem.pss.peak > 10s", "'10s' is no threshold in bytes"),
     ("cpu.time > +x%", "'+x%' is no threshold"), ("gpu.util > 3", "of each device alone"),
-    ("x" * 500 + " > 1", "not KEY"), ("cpu.time > 1\x1b[31m", "no threshold"),
+    ("x" * 500 + " > 1", "not KEY"), ("cpu.time > 1" + "0" * 200, "not KEY"), ("cpu.time > 1\x1b[31m", "no threshold"),
 ])
 def test_wrong_conditions_are_explained(proctor, plain, expr, text):
     done = compare(proctor, plain, plain, "--fail-if", expr, status=2)

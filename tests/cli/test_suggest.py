@@ -151,7 +151,7 @@ def test_after_an_oom_the_limit_counts_and_not_the_peak(proctor, plain):
     assert found["memory"]["bytes"] == 1.5 * (1 << 30)
     assert "for want of memory" in found["memory"]["evidence"] and "1.5 times the limit of 1.00 GiB" \
         in found["memory"]["evidence"] and "20 %" not in found["memory"]["evidence"]
-    assert "oom was killed by SIGKILL" in found["notes"]
+    assert "oom (killed by SIGKILL): a whole run may take more" in found["notes"]
 
 
 def test_a_run_with_more_memory_answers_an_oom(proctor, plain):
@@ -172,7 +172,7 @@ def test_an_oom_of_the_machine_is_half_as_much_again(proctor, plain):
 def test_runs_that_did_not_end_well_are_named(proctor, plain):
     failed = recorded(proctor, "failed", "sh", "-c", "exit 3", status=3)
     text = suggest(proctor, failed)
-    assert "failed with exit 3: a whole run may take more" in text and "no run ended well" in text
+    assert " (exit 3): a whole run may take more" in text and "no run ended well" in text
     longer = changed(failed, "longer", used(seconds=1000))
     ended = changed(plain, "ended", used(seconds=100))
     assert figures(proctor, longer, ended, "--margin", "0")["time"]["seconds"] == 100
@@ -182,7 +182,7 @@ def test_a_run_that_goes_on_is_a_beginning(proctor):
     path = proctor.work / "now.proctor"
     process = proctor.start("run", "-q", "-i", "20ms", "-o", path, "sleep", "60")
     wait_until(lambda: path.exists() and proctor("suggest", path).returncode == 0, "a suggestion")
-    assert "is still running: a whole run may take more" in suggest(proctor, path)
+    assert " (still running): a whole run may take more" in suggest(proctor, path)
     process.send_signal(signal.SIGTERM)
     process.wait()
 
