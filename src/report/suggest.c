@@ -14,6 +14,7 @@
 #include "util/text.h"
 
 #define AFTER_OOM      1.5  /* times the limit that was met: how much was wanted nobody knows */
+#define MOST           1e15 /* no figure of a run is larger */
 #define THROTTLED_MUCH 0.01 /* of the time */
 
 /* --- what a run used -------------------------------------------------------------------------- */
@@ -85,21 +86,27 @@ static const char query[] = "SELECT " METRIC_OF("mem.rss.peak", "peak") ", " MET
                                                                                      " '$.devices')"
                                                                                      " LIMIT 1)";
 
+/* A file may say anything; what cannot be is not known. */
+static double number(struct pr_query *q, enum column column)
+{
+    double v = pr_query_get_number(q, (int)column);
+    return v >= 0 && v <= MOST ? v : NAN;
+}
+
 /* A sum of samples may miss a peak between them, a kernel's mark is of one process alone: the
  * larger of the two is the least that it was. */
 static void take_memory(struct pr_use *u, struct pr_query *q)
 {
     const char *mark = pr_query_get_text(q, USED_PSS_MARK);
     bool few = mark && strcmp(mark, pr_mark_name(MARK_FEW_SAMPLES)) == 0;
-    double pss = few ? NAN : pr_query_get_number(q, USED_PSS),
-           one = pr_query_get_number(q, USED_ONE),
-           sum = isnan(pss) ? pr_query_get_number(q, USED_RSS) : pss;
-    u->upper = pr_query_get_number(q, USED_UPPER);
+    double pss = few ? NAN : number(q, USED_PSS), one = number(q, USED_ONE),
+           sum = isnan(pss) ? number(q, USED_RSS) : pss;
+    u->upper = number(q, USED_UPPER);
     if (pr_query_get_int(q, USED_COMPLETE) == 1) {
-        u->memory = pr_query_get_number(q, USED_RSS_MARK);
+        u->memory = number(q, USED_RSS_MARK);
         u->memory_how = "the kernel's mark of its one process";
     } else if (isnan(sum) && isnan(one)) {
-        u->memory = pr_query_get_number(q, USED_RSS_MARK);
+        u->memory = number(q, USED_RSS_MARK);
         u->memory_how = "the kernel's largest mark of one process";
     } else {
         u->memory = fmax(sum, one);
@@ -123,16 +130,16 @@ static const char *vendor_of(const char *driver)
 
 static void take_rest(struct pr_use *u, struct pr_query *q, const struct pr_stored *r)
 {
-    double p95 = pr_query_get_number(q, USED_P95), mean = pr_query_get_number(q, USED_MEAN);
-    u->limit = pr_query_get_number(q, USED_LIMIT);
+    double p95 = number(q, USED_P95), mean = number(q, USED_MEAN);
+    u->limit = number(q, USED_LIMIT);
     u->own_limit = strcmp(r->limits.source[LIMIT_MEMORY], "machine") != 0;
-    u->oom = pr_query_get_number(q, USED_OOM) > 0 || pr_query_get_int(q, USED_OOM_EVENTS) > 0;
+    u->oom = number(q, USED_OOM) > 0 || pr_query_get_int(q, USED_OOM_EVENTS) > 0;
     u->cores = fmax(p95, mean);
-    u->cores_limit = pr_query_get_number(q, USED_CORES);
-    u->throttled = pr_query_get_number(q, USED_THROTTLED);
-    u->seconds = pr_query_get_number(q, USED_SECONDS);
-    u->gpus = pr_query_get_number(q, USED_GPUS);
-    u->gpu_memory = pr_query_get_number(q, USED_GPU_MEMORY);
+    u->cores_limit = number(q, USED_CORES);
+    u->throttled = number(q, USED_THROTTLED);
+    u->seconds = number(q, USED_SECONDS);
+    u->gpus = number(q, USED_GPUS);
+    u->gpu_memory = number(q, USED_GPU_MEMORY);
     struct pr_buf finding = {0};
     const char *words = pr_query_get_text(q, USED_FINDING);
     pr_text_safe(&finding, words ? words : "");

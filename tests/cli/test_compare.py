@@ -428,6 +428,30 @@ def test_hostile_words_stay_words(proctor):
     assert "\x1b" not in done.stdout and "\\x1b[31mred" in done.stdout
 
 
+ANYTHING = ["null", '"text"', "-1", "0", "1e308", "-1e308", "1e999", "[]", "{}", '[{"a": [1, "b"]}]', "true", '"\\u0000"']
+
+
+def test_whatever_a_summary_says_nothing_breaks(proctor):
+    """Each part of a summary becomes something else, on either side."""
+    good = recorded(proctor, "good", "sh", "-c", f'"{PROCTOR}" phase one -- sleep 0.05; "{PROCTOR}" phase two -- true')
+    dice, bad = random.Random(20261115), proctor.work / "bad.proctor"
+    paths = query(good, "SELECT fullkey FROM summary s, json_tree(s.json) WHERE fullkey NOT LIKE '%system%'")
+    for turn, path in enumerate(dice.sample(paths, 60)):
+        shutil.copy(good, bad)
+        db = sqlite3.connect(bad, isolation_level=None)
+        db.execute("UPDATE summary SET json = json_set(json, ?, json(?))", (path, dice.choice(ANYTHING)))
+        db.close()
+        sides = (good, bad) if turn % 2 else (bad, good)
+        for words in (["compare", *sides, "--fail-if", "cpu.time > +10%", "--align", "phase"],
+                      ["compare", *sides, "-o", dice.choice(["x.json", "x.md"]), "--json"],
+                      ["suggest", bad, "--for", dice.choice(["slurm", "kubernetes", "docker", "snakemake"])]):
+            done = proctor(*words, text=False)
+            assert done.returncode in (0, 1, 2) and b"runtime error" not in done.stderr, (path, words, done)
+            assert b"Sanitizer" not in done.stderr, (path, words, done)
+            assert done.returncode == 0 or done.stderr.startswith(b"proctor: "), (path, words, done)
+            assert b"nan" not in done.stdout.lower(), (path, words, done)
+
+
 def test_a_run_that_did_not_end_well_is_named(proctor, plain):
     bad = proctor.work / "bad.proctor"
     assert proctor.run("-q", "-o", bad, "sh", "-c", "exit 3").returncode == 3
