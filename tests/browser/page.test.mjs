@@ -467,6 +467,28 @@ test("a comparison: the run beside the baseline comes first, with the baseline o
   quiet(moved);
 });
 
+test("a run that ended sooner than its baseline: the baseline goes on", async () => {
+  const model = modelOf("pair"),
+    [, run] = model.runs,
+    points = Math.floor(run.time.at.length / 2);
+  for (const list of [run.time.at, run.time.span]) list.length = points;
+  for (const s of Object.values(run.series)) for (const k of ["mean", "min", "max"]) if (s[k]) s[k].length = points;
+  run.run.duration = run.time.at[points - 1];
+  run.series["mem.pss"].stats.at = 100;
+  run.phases = [];
+  assert.deepEqual(check(model), []);
+  const page = await open(model, { name: "sooner" });
+  assert.match(await page.locator("h1").innerText(), /batch 32/);
+  assert.ok((await coloured(page, "memory", [0.6, 0.85], [0, 1], "#8a9199")) > 100, "the baseline alone");
+  quiet(page);
+  await page.reload();
+  assert.equal(await coloured(page, "memory", [0.6, 0.85], [0, 1], "#b0578d"), 0, "the run is over");
+  assert.match(await page.locator("#data").innerText(), new RegExp(`${points} points of`));
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#save-csv")]);
+  assert.equal((await readFile(await download.path(), "utf8")).trim().split("\n").length, points + 1);
+  quiet(page);
+});
+
 test("a baseline without curves: the table alone", async () => {
   const model = modelOf("pair");
   Object.assign(model.comparison, { baseline: null, shift: [0] });

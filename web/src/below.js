@@ -147,7 +147,7 @@ const csv = run => {
     for (const k of ["mean", "min", "max"]) if (s[k]) columns.push([`${key}.${k}`, s[k]]);
   const quote = t => (/[",\r\n]/.test(t) ? `"${t.replace(/"/g, '""')}"` : t);
   const lines = [columns.map(c => quote(c[0])).join(",")];
-  run.time.at.forEach((_, i) => lines.push(columns.map(c => (KNOWN(c[1][i]) ? String(c[1][i]) : "")).join(",")));
+  run.time.span.forEach((_, i) => lines.push(columns.map(c => (KNOWN(c[1][i]) ? String(c[1][i]) : "")).join(",")));
   return lines.join("\n") + "\n";
 };
 
@@ -210,7 +210,7 @@ const below = (model, run, view) => [
       h(
         "span",
         {},
-        ` ${run.time.at.length} points of ${run.time.samples ?? run.time.at.length} samples; the record has them all`,
+        ` ${run.time.span.length} points of ${run.time.samples ?? run.time.span.length} samples; the record has them all`,
       ),
     ),
   ),
