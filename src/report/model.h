@@ -7,8 +7,6 @@
 #include "store/stored.h"
 
 enum pr_severity { SEVERITY_GOOD, SEVERITY_NOTE, SEVERITY_WARN, SEVERITY_BAD };
-/* "good", "note", "warn", "bad". */
-const char *pr_severity_name(enum pr_severity severity);
 
 struct pr_model_finding {
     const char *id, *text, *more;

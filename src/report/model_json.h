@@ -4,6 +4,8 @@
 #include "report/model_parts.h"
 #include "util/json.h"
 
+/* "good", "note", "warn", "bad". */
+const char *pr_severity_name(enum pr_severity severity);
 void pr_put_text(struct pr_json *j, const char *key, const char *value);
 void pr_put_number(struct pr_json *j, const char *key, double value);
 void pr_put_figures(struct pr_json *j, const char *key, const struct pr_figures *f);

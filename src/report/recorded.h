@@ -7,7 +7,9 @@
 
 /* The summary as JSON, stored or else rebuilt, into out. 0 or -errno. */
 int pr_recorded_summary(const struct pr_stored *r, struct pr_buf *out, struct proctor_error *err);
-/* "exit 3", "killed by SIGKILL", "still running" ... into text; did it end well, as far as is known? */
+/* "exit 3", "killed by SIGKILL", "still running" ... into text; did it end well, as far as is
+ * known?
+ */
 bool pr_recorded_ending(const struct pr_stored *r, char *text, size_t size);
 /* How it was recorded. */
 enum pr_way pr_recorded_way(const struct pr_stored *r);

@@ -214,7 +214,10 @@ test("pictures: each is made, and README.md describes it", async () => {
   await hover.locator(".phase", { hasText: "eval" }).click();
   await hover.keyboard.press("?");
   await picture(hover, "keys");
-  await picture(await open("pair"), "compare");
+  const pair = await open("pair");
+  await pair.selectOption("#runs select", "1");
+  await pair.check("#overlay");
+  await picture(pair, "compare");
   const words = readFileSync(new URL("README.md", import.meta.url), "utf8");
   for (const file of readdirSync(join(FOLDER, "pictures")))
     assert.ok(words.includes("`" + file + "`"), `${file} is not described`);

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, test } from "node:test";
-import { close, coloured, drag, FOLDER, leave, numbers, picture, visit } from "./browser.mjs";
+import { close, coloured, drag, FOLDER, leave, numbers, picture, shade, visit } from "./browser.mjs";
 import { check } from "./contract.mjs";
 import { HOSTILE } from "./models.mjs";
 
@@ -133,7 +133,7 @@ subprocess.run([os.environ["PROCTOR"], "phase", "work", "--", "/usr/bin/python3"
     const page = await visit(made[0], { theme });
     await picture(page, "compared-" + theme);
     assert.match(await text(page, "h1"), /time\.sleep\(1\.2\)/);
-    const grey = theme === "light" ? "#8a9199" : "#6f7780",
+    const grey = await shade(page, "context"),
       seen = () => coloured(page, "memory", [0, 1], [0, 1], grey, 12),
       both = await seen();
     await page.uncheck("#overlay");
