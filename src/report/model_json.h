@@ -4,8 +4,6 @@
 #include "report/model_parts.h"
 #include "util/json.h"
 
-/* "good", "note", "warn", "bad". */
-const char *pr_severity_name(enum pr_severity severity);
 void pr_put_text(struct pr_json *j, const char *key, const char *value);
 void pr_put_number(struct pr_json *j, const char *key, double value);
 void pr_put_figures(struct pr_json *j, const char *key, const struct pr_figures *f);
@@ -13,3 +11,5 @@ void pr_put_figures(struct pr_json *j, const char *key, const struct pr_figures 
 void pr_put_value(struct pr_json *j, const struct pr_model *m, const struct pr_value_of *v);
 /* time, late, series, tiles, charts. */
 void pr_put_curves(struct pr_json *j, const struct pr_model *m);
+/* "good", "note", "warn", "bad". */
+const char *pr_severity_name(enum pr_severity severity);
