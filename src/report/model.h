@@ -7,9 +7,6 @@
 #include "report/rules.h"
 #include "store/stored.h"
 
-/* "good", "note", "warn", "bad". */
-const char *pr_severity_name(enum pr_severity severity);
-
 struct pr_model_finding {
     const char *id, *text, *more;
     enum pr_severity severity;

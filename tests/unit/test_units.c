@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <locale.h>
 
 #include "check.h"
@@ -369,6 +370,46 @@ static void test_tick(void **state)
     pr_buf_done(&b);
 }
 
+static void test_parse_by_unit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum pr_unit unit;
+        double v; /* below 0: it is none */
+    } rows[] = {
+        {"90s", UNIT_SECONDS, 90},
+        {"2m", UNIT_SECONDS, 120},
+        {"2GiB", UNIT_BYTES, 0x1p31},
+        {"20MB/s", UNIT_BYTES_PER_SECOND, 2e7},
+        {"1K", UNIT_BYTES_PER_SECOND, 1024},
+        {"/s", UNIT_BYTES_PER_SECOND, -1},
+        {"1.5cores", UNIT_CORES, 1.5},
+        {"2", UNIT_CORES, 2},
+        {"80%", UNIT_RATIO, 0.8},
+        {"0.8", UNIT_RATIO, 0.8},
+        {"80%", UNIT_PERCENT, 80},
+        {"3", UNIT_COUNT, 3},
+        {"3%", UNIT_COUNT, -1},
+        {"2GPUs", UNIT_GPUS, 2},
+        {"1.5kW", UNIT_WATTS, 1500},
+        {"2Wh", UNIT_JOULES, 7200},
+        {"3kWh", UNIT_JOULES, 108e5},
+        {"90C", UNIT_CELSIUS, 90},
+        {"1.5GHz", UNIT_HERTZ, 1.5e9},
+        {"90s", UNIT_BYTES, -1},
+        {"10%", UNIT_BYTES, -1},
+        {"-3", UNIT_CORES, -1},
+        {"", UNIT_WATTS, -1},
+        {"W", UNIT_WATTS, -1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double v = -1;
+        assert_int_equal(pr_units_parse(rows[i].text, rows[i].unit, &v), rows[i].v >= 0);
+        assert_true(fabs(v - rows[i].v) < 1e-9 * fabs(v));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_parse_number_and_percent),
         cmocka_unit_test(test_scale),
         cmocka_unit_test(test_tick),
+        cmocka_unit_test(test_parse_by_unit),
         cmocka_unit_test(test_locale_free),
         cmocka_unit_test(test_as_python_prints),
         cmocka_unit_test(test_python_prints_no_comma),
