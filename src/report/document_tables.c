@@ -142,7 +142,7 @@ static void process_row(struct pr_doc *d, struct pr_doc_table *t, const struct p
     } cells[] = {{p->cpu, UNIT_SECONDS},   {p->peak, UNIT_BYTES},
                  {p->read, UNIT_BYTES},    {p->written, UNIT_BYTES},
                  {p->begin, UNIT_SECONDS}, {p->end - p->begin, UNIT_SECONDS}};
-    pr_doc_code(d, p->name, NAME_LETTERS);
+    pr_doc_code(d, p->command ? p->command : p->name, NAME_LETTERS);
     pr_doc_cell(d, t);
     pr_doc_human(d, p->pid, UNIT_COUNT);
     pr_doc_cell(d, t);

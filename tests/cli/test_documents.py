@@ -161,6 +161,11 @@ def test_phases_have_the_figures_of_their_samples(proctor, golden):
         [(cpu, peak)] = query(golden, "SELECT max(cpu_time_seconds) - min(cpu_time_seconds), max(mem_pss_bytes) "
                                       "FROM job_samples WHERE sample BETWEEN ? AND ?", first, last)
         assert (row["CPU time"], row["memory peak"]) == (human(cpu, "seconds"), human(peak, "bytes")), name
+        # Of the GPUs, what was read after the first of these samples, each reading for the time before it.
+        [busy] = query(golden, "SELECT sum(gpu_util_ratio * interval) / sum(interval) FROM gpu_samples "
+                               "JOIN job_samples USING (sample) WHERE sample > ? AND sample <= ?",
+                       0 if first == 1 else first, last)
+        assert row["GPU mean"] == human(busy, "ratio"), name
 
 
 def test_devices_have_the_figures_of_their_rows(proctor, golden):
