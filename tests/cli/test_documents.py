@@ -437,6 +437,10 @@ def test_all_forms_say_the_same(proctor):
     [named] = tables(texts["md"])["name"]
     assert named["name"] == "`py`" and named["processes"] == str(match["instances"])
     assert max(len(line) for line in texts["txt"].splitlines()) <= 100
+    called = query(path, "SELECT command FROM entities WHERE command LIKE '%python3 -c x =%'")
+    assert called and all(r["process"].startswith("`python3 -c x = bytearray(50 << 20)")
+                          for r in tables(texts["md"])["process"] if "bytearray" in r["process"])
+    assert "python3 -c x = bytearray" in texts["md"]
 
 
 def test_a_report_of_each_form_at_the_end_of_a_run(proctor):
