@@ -105,7 +105,6 @@ bool pr_metric_is_derived(enum pr_metric_id id);
 /* True for what the job or the machine has one of; the others are of each device alone. */
 bool pr_metric_is_single(enum pr_metric_id id);
 const char *pr_metric_kind_name(enum pr_kind kind);
-/* "process, job", "system, disk", ... */
-const char *pr_metric_scope_name(unsigned scope);
+const char *pr_metric_scope_name(unsigned scope); /* "process, job", "system, disk", ... */
 /* "lower bound", ...; NULL for MARK_NONE. */
 const char *pr_mark_name(enum pr_mark mark);
