@@ -28,8 +28,7 @@ enum pr_scope {
     SCOPE_GPU = 128,
 };
 enum pr_kind { KIND_GAUGE, KIND_COUNTER, KIND_RATE, KIND_RATIO, KIND_HIGH_WATER };
-/* FOLD_OWN: the sum of a counter that no parent takes over from a child. */
-enum pr_fold { FOLD_NONE, FOLD_SUM, FOLD_MAX, FOLD_OWN };
+enum pr_fold { FOLD_NONE, FOLD_SUM, FOLD_MAX, FOLD_OWN /* a sum that no parent takes over */ };
 enum pr_limit { LIMIT_CPU, LIMIT_MEMORY, LIMIT_COUNT };
 
 /* The readings that a metric may need. */
