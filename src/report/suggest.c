@@ -128,8 +128,10 @@ static void take_rest(struct pr_use *u, struct pr_query *q, const struct pr_stor
     u->limit = number(q, USED_LIMIT);
     u->own_limit = strcmp(r->limits.source[LIMIT_MEMORY], "machine") != 0;
     u->oom = number(q, USED_OOM) > 0 || pr_query_get_int(q, USED_OOM_EVENTS) > 0;
-    u->cores = fmax(p95, mean);
     u->cores_limit = number(q, USED_CORES);
+    u->cores = fmax(p95, mean);
+    if (u->cores > u->cores_limit && u->cores_limit > 0) /* times come in steps: more cannot be */
+        u->cores = u->cores_limit;
     u->throttled = number(q, USED_THROTTLED);
     u->seconds = number(q, USED_SECONDS);
     u->gpus = number(q, USED_GPUS);

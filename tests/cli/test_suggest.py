@@ -53,7 +53,8 @@ def used(mib=None, cores=None, seconds=None, **more):
         figures |= {'$.metrics."mem.rss.peak".peak': mib * MIB, '$.metrics."mem.rss".peak': mib * MIB,
                     "$.accounting.memory_peak.complete": True}
     if cores is not None:
-        figures |= {'$.metrics."cpu.usage".p95': cores, '$.metrics."cpu.usage".mean': cores / 2}
+        figures |= {'$.metrics."cpu.usage".p95': cores, '$.metrics."cpu.usage".mean': cores / 2,
+                    "$.limits.cpu.cores": 64}
     if seconds is not None:
         figures["$.run.duration"] = seconds
     return figures | more
@@ -79,7 +80,10 @@ def test_a_real_job_gets_what_it_had_and_the_margin(proctor):
     assert found["margin"] == pytest.approx(0.2)
     assert peak * 1.2 <= found["memory"]["bytes"] <= peak * 1.2 * 1.07
     assert found["time"]["seconds"] == math.ceil(lasted * 1.2)
-    assert found["cpu"]["cores"] == 1
+    [busy] = query(path, "SELECT min(json_extract(json, '$.limits.cpu.cores'),"
+                         " max(json_extract(json, '$.metrics.\"cpu.usage\".p95'),"
+                         " json_extract(json, '$.metrics.\"cpu.usage\".mean'))) FROM summary")
+    assert found["cpu"]["cores"] == max(1, math.ceil(busy - 0.1))
     assert "and 20 % more" in found["memory"]["evidence"]
     more = figures(proctor, path, "--margin", "100%")
     assert peak * 2 <= more["memory"]["bytes"] <= peak * 2 * 1.07
@@ -114,6 +118,11 @@ def test_whole_cores(proctor, plain, cores, whole):
     path = changed(plain, "r", used(cores=cores))
     assert figures(proctor, path)["cpu"]["cores"] == whole
     assert f"--cpus-per-task={whole}\n" in suggest(proctor, path, "--for", "slurm")
+
+
+def test_more_cores_than_there_are_cannot_have_been_busy(proctor, plain):
+    path = changed(plain, "r", used(cores=4.4, **{"$.limits.cpu.cores": 4}))
+    assert figures(proctor, path)["cpu"]["cores"] == 4
 
 
 def several(pss=None, mark=None, rss=None, one=None, upper=None):
