@@ -41,7 +41,7 @@ const hash = text => `'sha256-${createHash("sha256").update(text).digest("base64
 
 const page = folder => {
   const { minify_sync } = createRequire(join(resolve(folder), "x.js"))("terser");
-  const small = text => minify_sync(text, { toplevel: true, ecma: 2020, compress: { passes: 3 } }).code;
+  const small = text => minify_sync(text, { toplevel: true, ecma: 2020, compress: { passes: 5, inline: 0 } }).code;
   const own = small(`(() => {"use strict";${SOURCES.map(name => read(HERE, `src/${name}.js`)).join("\n")}})()`);
   const theme = small(read(HERE, "src/theme.js")),
     look = styles(read(HERE, "src/page.css"));

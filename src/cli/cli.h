@@ -30,6 +30,8 @@ void pr_cli_help(const struct pr_command *command);
 bool pr_cli_begin(const char *name, int argc, char **argv, struct pr_config *c, int *ret_status);
 /* --color, NO_COLOR, and whether fd is a terminal. */
 bool pr_wants_color(const struct pr_config *c, int fd);
+/* Does the locale have UTF-8? */
+bool pr_has_utf8(void);
 
 int pr_main_run(int argc, char **argv);
 int pr_main_attach(int argc, char **argv);

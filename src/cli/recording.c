@@ -215,7 +215,7 @@ static void write_reports(struct proctor_monitor *m)
     pr_stored_close(r);
 }
 
-static bool has_utf8(void)
+bool pr_has_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -277,7 +277,7 @@ void pr_finish(struct proctor_monitor *m, struct pr_summary_file *f)
         pr_complain("recorded in %s", m->session.file);
     if (m->config.quiet)
         return;
-    struct pr_look look = {pr_wants_color(&m->config, STDERR_FILENO), has_utf8(), width()};
+    struct pr_look look = {pr_wants_color(&m->config, STDERR_FILENO), pr_has_utf8(), width()};
     pr_summary_text(&text, &m->session, &m->facts, &look);
     pr_fs_write(STDERR_FILENO, text.data, text.len, &done);
     pr_buf_done(&text);

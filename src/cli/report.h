@@ -4,6 +4,10 @@
 #include "core/error.h"
 #include "store/stored.h"
 
+/* A text takes the place of a file, by rename, so that nobody ever sees half of it; devices and
+ * pipes are just written. 0 or -errno. */
+int pr_report_replace(const char *path, const struct pr_buf *text);
+
 /* Can a report be written there, by the ending of its name? 0 or -errno. */
 int pr_report_check(const char *path, struct proctor_error *err);
 /* What is not said by names of files. */
@@ -15,6 +19,3 @@ struct pr_report_how {
  * NAME.md are in NAME_files beside it. 0 or -errno. */
 int pr_report_write(struct pr_stored *const *runs, size_t count, char *const *paths,
                     size_t path_count, const struct pr_report_how *how, struct proctor_error *err);
-/* A text takes the place of a file, by rename, so that nobody ever sees half of it; devices and
- * pipes are just written. 0 or -errno. */
-int pr_report_replace(const char *path, const struct pr_buf *text);

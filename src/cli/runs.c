@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "report/rebuild.h"
+#include "report/recorded.h"
 #include "util/clock.h"
 #include "util/text.h"
 
@@ -55,7 +55,7 @@ struct pr_stored *pr_runs_open(const char *command, const char *run)
 bool pr_runs_summary(const char *command, const struct pr_stored *r, struct pr_buf *out)
 {
     struct proctor_error err;
-    int code = r->summarized ? pr_stored_summary(r, out, &err) : pr_rebuild(r, out, &err);
+    int code = pr_recorded_summary(r, out, &err);
     if (code < 0)
         pr_complain("%s: %s", command, err.message);
     return code == 0;

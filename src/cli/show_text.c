@@ -6,6 +6,7 @@
 
 #include "cli/runs.h"
 #include "report/page.h"
+#include "report/picture.h"
 #include "util/clock.h"
 #include "util/text.h"
 
@@ -229,7 +230,6 @@ static void identity(struct show *s)
     pr_page_label(&s->page, "file");
     pr_text_safe(s->page.out, s->stored->path);
     pr_page_end(&s->page);
-    joined(s, "finding", "SELECT group_concat(value, '; ') FROM json_each(?1, '$.findings')");
 }
 
 /* --- figures ---------------------------------------------------------------------------------- */
@@ -454,10 +454,16 @@ static void accounting(struct show *s)
 }
 
 void pr_show_text(struct pr_buf *out, const struct pr_stored *r, const char *json,
-                  const struct pr_look *look)
+                  const struct pr_model *m, const struct pr_look *look)
 {
     struct show s = {.page = {.out = out, .look = *look}, .stored = r, .json = json};
     identity(&s);
+    if (m) {
+        pr_picture_findings(&s.page, m);
+        pr_picture(&s.page, m);
+    } else {
+        joined(&s, "finding", "SELECT group_concat(value, '; ') FROM json_each(?1, '$.findings')");
+    }
     metrics(&s, false);
     phases_and_names(&s);
     devices(&s);

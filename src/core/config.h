@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/command_bit.h"
 #include "core/error.h"
 
 enum pr_option_id {
@@ -15,22 +16,6 @@ enum pr_option_id {
     OPTION_COUNT,
 };
 
-enum pr_command_bit {
-    CMD_RUN = 1,
-    CMD_ATTACH = 2,
-    CMD_SYSTEM = 4,
-    CMD_METRICS = 8,
-    CMD_DOCTOR = 16,
-    CMD_LS = 32,
-    CMD_SHOW = 64,
-    CMD_EXPORT = 128,
-    CMD_RM = 256,
-    CMD_GC = 512,
-    CMD_RECOVER = 1024,
-    CMD_REPORT = 2048,
-    CMD_COMPARE = 4096,
-    CMD_SUGGEST = 8192
-};
 enum pr_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_VARIABLE, ORIGIN_OPTION };
 #define LABEL_KEY_MAX 255 /* bytes */
 
@@ -65,11 +50,13 @@ struct pr_config {
     const char *group, *cgroup, *output, *dialect, *table, *name, *run_id, *node, *exact, *peaks,
         *summary, *mlflow, *prometheus, *textfile, *otlp, *prefix, *root, *color;
     struct pr_list csv, jsonl, match, label, report, select;
+    /* Of comparisons and suggestions. */
+    const char *save_baseline, *align, *compare_into, *scheduler;
+    struct pr_list fail_if, baseline;
+    double margin; /* percent */
     /* Of the commands on recorded runs. */
     const char *of_name, *status, *since, *before, *format, *into, *report_into, *images, *keep;
-    const char *save_baseline, *align, *compare_into, *scheduler;
-    struct pr_list of_label, fail_if, baseline;
-    double margin; /* percent */
+    struct pr_list of_label;
     bool with_processes, even_running, even_elsewhere, dry_run, all, github;
     char *text[OPTION_COUNT]; /* as given; lists joined by commas */
     uint8_t origin[OPTION_COUNT];

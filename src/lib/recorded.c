@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "proctor/proctor.h"
-#include "report/rebuild.h"
+#include "report/recorded.h"
 #include "store/find.h"
 #include "store/replay.h"
 
@@ -67,8 +67,7 @@ static int summarize(struct proctor_run *run, struct proctor_error *err)
     int code = check(run, err);
     if (code < 0 || run->summary.len)
         return code;
-    return run->stored->summarized ? pr_stored_summary(run->stored, &run->summary, err)
-                                   : pr_rebuild(run->stored, &run->summary, err);
+    return pr_recorded_summary(run->stored, &run->summary, err);
 }
 
 const char *proctor_run_summary_json(struct proctor_run *run, struct proctor_error *err)

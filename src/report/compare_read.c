@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "report/compare.h"
-#include "report/rebuild.h"
-#include "report/summary.h"
+#include "report/recorded.h"
 #include "util/fs.h"
 #include "util/json.h"
 #include "util/text.h"
@@ -163,42 +162,21 @@ static struct pr_case *add_case(struct pr_side *side)
     return &items[side->count++];
 }
 
-static void say_ending(struct pr_case *c, const struct pr_stored *r)
-{
-    char name[32];
-    struct pr_buf text = {0};
-    c->good = r->state == RUN_ENDED && !r->recovered && r->exit_code <= 0 && r->exit_signal <= 0;
-    if (r->state == RUN_RUNNING)
-        pr_buf_str(&text, "still running");
-    else if (r->state != RUN_ENDED || r->recovered)
-        pr_buf_str(&text, "cut off");
-    else if (r->exit_signal > 0)
-        pr_buf_printf(&text, "killed by %s", pr_text_signal(r->exit_signal, name, sizeof name));
-    else if (r->exit_code >= 0)
-        pr_buf_printf(&text, "exit %d", r->exit_code);
-    else
-        pr_buf_str(&text, "recording ended");
-    free(c->ending);
-    c->ending = strdup(pr_buf_text(&text));
-    pr_buf_done(&text);
-}
-
 int pr_side_add_run(struct pr_side *side, const struct pr_stored *r, struct proctor_error *err)
 {
-    struct pr_buf json = {0}, way = {0};
-    int code = r->summarized ? pr_stored_summary(r, &json, err) : pr_rebuild(r, &json, err);
+    struct pr_buf json = {0};
+    char ending[64];
+    int code = pr_recorded_summary(r, &json, err);
     struct pr_case *c = code == 0 ? add_case(side) : NULL;
     if (code == 0 && (!c || !read_case(c, r->db, pr_buf_text(&json))))
         code = pr_error(err, c ? EUCLEAN : ENOMEM, "'%.180s': %s", r->path,
                         c ? "its summary cannot be read" : "out of memory");
     if (code == 0) {
-        say_ending(c, r);
-        pr_stored_text(r, r->about, "$.way", &way);
-        c->machine = strcmp(pr_buf_text(&way), pr_way_name(WAY_SYSTEM)) == 0 ||
-                     strcmp(pr_buf_text(&way), pr_way_name(WAY_EVERYBODY)) == 0;
+        c->good = pr_recorded_ending(r, ending, sizeof ending);
+        c->ending = strdup(ending);
+        c->machine = pr_recorded_machine(r);
     }
     pr_buf_done(&json);
-    pr_buf_done(&way);
     return code;
 }
 

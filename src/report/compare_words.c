@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "report/model_parts.h"
+#include "util/scan.h"
 #include "util/text.h"
 
 #define RUNS_SHOWN 4    /* each in a column of its own */
@@ -211,111 +212,118 @@ static void put_cases(struct pr_buf *out, const struct pr_comparison *c)
     }
 }
 
-void pr_compare_text(struct pr_buf *out, const struct pr_comparison *c)
+/* row NULL: titles. */
+static void put_cell(struct pr_buf *out, const struct pr_comparison *c, const struct pr_row *row,
+                     const struct pr_compare_column *column)
+{
+    pr_buf_reset(out);
+    if (row)
+        pr_compare_cell(out, c, row, column);
+    else
+        pr_buf_str(out, column->title);
+}
+
+static bool is_figure(enum pr_compare_kind kind)
+{
+    return kind == COLUMN_MEDIAN || kind == COLUMN_LEAST || kind == COLUMN_RUN;
+}
+
+static void put_table(struct pr_buf *out, const struct pr_comparison *c)
 {
     struct pr_compare_table t;
     struct pr_buf cell = {0};
-    size_t widths[COMPARE_COLUMNS];
+    size_t widths[COMPARE_COLUMNS] = {0};
     pr_compare_columns(&t, c);
-    for (size_t k = 0; k < t.count; k++) {
-        widths[k] = width(t.columns[k].title);
-        for (size_t i = 0; i < c->rows.count; i++) {
-            pr_buf_reset(&cell);
-            pr_compare_cell(&cell, c, &c->rows.items[i], &t.columns[k]);
+    for (size_t i = 0; i <= c->rows.count; i++)
+        for (size_t k = 0; k < t.count; k++) {
+            put_cell(&cell, c, i ? &c->rows.items[i - 1] : NULL, &t.columns[k]);
             size_t n = width(pr_buf_text(&cell));
             widths[k] = n > widths[k] ? n : widths[k];
         }
-    }
-    put_cases(out, c);
-    pr_buf_char(out, '\n');
     for (size_t i = 0; i <= c->rows.count; i++) {
         for (size_t k = 0; k < t.count; k++) {
-            const struct pr_compare_column *column = &t.columns[k];
-            bool right = column->kind != COLUMN_METRIC && column->kind != COLUMN_DIFFERENCE &&
-                         column->kind != COLUMN_NOISE;
-            pr_buf_reset(&cell);
-            if (i)
-                pr_compare_cell(&cell, c, &c->rows.items[i - 1], column);
-            else
-                pr_buf_str(&cell, column->title);
+            put_cell(&cell, c, i ? &c->rows.items[i - 1] : NULL, &t.columns[k]);
             pr_buf_str(out, k ? "  " : "");
-            put_padded(out, pr_buf_text(&cell), widths[k], right);
+            put_padded(out, pr_buf_text(&cell), widths[k], is_figure(t.columns[k].kind));
         }
         while (out->len && out->data[out->len - 1] == ' ')
             out->len--;
         pr_buf_char(out, '\n');
     }
+    pr_buf_done(&cell);
+}
+
+void pr_compare_text(struct pr_buf *out, const struct pr_comparison *c)
+{
+    put_cases(out, c);
+    pr_buf_char(out, '\n');
+    put_table(out, c);
     for (size_t i = 0; i < c->gates.count; i++) {
         pr_buf_str(out, i ? "" : "\n");
         pr_gate_words(out, c, &c->gates.items[i]);
         pr_buf_char(out, '\n');
     }
-    pr_buf_done(&cell);
 }
 
 /* --- Markdown --------------------------------------------------------------------------------- */
 
 /* Any sign of ASCII that Markdown might take for its own is only a sign behind a backslash. */
-static void put_escaped(struct pr_buf *out, const char *text)
+static void put_escaped(struct pr_buf *out, const char *text, size_t len)
 {
-    for (; *text; text++) {
+    for (const char *end = text + len; text < end; text++) {
         if (strchr("\\`*_{}[]<>|#~&!", *text))
             pr_buf_char(out, '\\');
         pr_buf_char(out, *text);
     }
 }
 
+/* row NULL: titles. */
 static void put_line(struct pr_buf *out, const struct pr_comparison *c,
-                     const struct pr_compare_table *t, const struct pr_row *r)
+                     const struct pr_compare_table *t, const struct pr_row *row)
 {
     struct pr_buf cell = {0};
     for (size_t k = 0; k < t->count; k++) {
-        pr_buf_reset(&cell);
-        pr_compare_cell(&cell, c, r, &t->columns[k]);
-        pr_buf_str(out, "| ");
-        bool strong = t->columns[k].kind == COLUMN_DIFFERENCE && r->severity == SEVERITY_BAD;
-        pr_buf_str(out, strong ? "**" : "");
-        put_escaped(out, pr_buf_text(&cell));
+        bool strong =
+            row && t->columns[k].kind == COLUMN_DIFFERENCE && row->severity == SEVERITY_BAD;
+        put_cell(&cell, c, row, &t->columns[k]);
+        pr_buf_str(out, strong ? "| **" : "| ");
+        put_escaped(out, cell.data, cell.len);
         pr_buf_str(out, strong ? "** " : " ");
     }
     pr_buf_str(out, "|\n");
     pr_buf_done(&cell);
 }
 
-void pr_compare_markdown(struct pr_buf *out, const struct pr_comparison *c)
+static void put_list(struct pr_buf *out, const struct pr_comparison *c)
 {
-    struct pr_compare_table t;
     struct pr_buf words = {0};
-    pr_compare_columns(&t, c);
     put_cases(&words, c);
-    for (char *line = words.data, *end; line && (end = memchr(line, '\n', strlen(line)));
-         line = end + 1) {
-        *end = '\0';
+    struct pr_scan s = pr_scan_of(words.data, words.len), line;
+    while (pr_scan_line(&s, &line)) {
         pr_buf_str(out, "- ");
-        put_escaped(out, line);
+        put_escaped(out, line.p, (size_t)(line.end - line.p));
         pr_buf_char(out, '\n');
-        if (end + 1 >= words.data + words.len)
-            break;
     }
-    pr_buf_char(out, '\n');
     for (size_t i = 0; i < c->gates.count; i++) {
         pr_buf_reset(&words);
         pr_gate_words(&words, c, &c->gates.items[i]);
         pr_buf_str(out, c->gates.items[i].holds ? "- **failed**: " : "- passed: ");
-        put_escaped(out, pr_buf_text(&words));
-        pr_buf_str(out, i + 1 < c->gates.count ? "\n" : "\n\n");
+        put_escaped(out, words.data, words.len);
+        pr_buf_char(out, '\n');
     }
+    pr_buf_done(&words);
+}
+
+void pr_compare_markdown(struct pr_buf *out, const struct pr_comparison *c)
+{
+    struct pr_compare_table t;
+    pr_compare_columns(&t, c);
+    put_list(out, c);
+    pr_buf_char(out, '\n');
+    put_line(out, c, &t, NULL);
     for (size_t k = 0; k < t.count; k++)
-        pr_buf_printf(out, "| %s ", t.columns[k].title);
-    pr_buf_str(out, "|\n");
-    for (size_t k = 0; k < t.count; k++) {
-        enum pr_compare_kind kind = t.columns[k].kind;
-        pr_buf_str(out, kind == COLUMN_MEDIAN || kind == COLUMN_LEAST || kind == COLUMN_RUN
-                            ? "|---:"
-                            : "|---");
-    }
+        pr_buf_str(out, is_figure(t.columns[k].kind) ? "|---:" : "|---");
     pr_buf_str(out, "|\n");
     for (size_t i = 0; i < c->rows.count; i++)
         put_line(out, c, &t, &c->rows.items[i]);
-    pr_buf_done(&words);
 }

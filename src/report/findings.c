@@ -2,6 +2,7 @@
 /* What can be said beyond figures, each in a sentence with its evidence. SIGKILL, or 137, alone
  * says nothing of memory: anybody may have sent it. */
 #include <math.h>
+#include <string.h>
 
 #include "report/summary.h"
 #include "util/text.h"
@@ -108,4 +109,39 @@ void pr_summary_finding(const struct pr_session *s, const struct pr_facts *facts
     else
         pr_buf_str(out, "whether memory was the reason is not known: the job has no cgroup with an "
                         "account of it");
+}
+
+/* --- what stands out ----------------------------------------------------------------------------
+ */
+
+/* PSS, unless the budget let it be read only now and then. */
+static void take_memory(const struct pr_session *s, struct pr_evidence *e)
+{
+    const struct pr_stat *v = s->stats.metric;
+    bool pss = v[METRIC_MEM_PSS].known * 2 > v[METRIC_MEM_RSS].known;
+    const struct pr_stat *of = &v[pss ? METRIC_MEM_PSS : METRIC_MEM_RSS];
+    pr_evidence_memory(e, of->max, of->at, v[METRIC_MEM_RSS_PEAK].max);
+    e->memory_limit = s->limits.total[LIMIT_MEMORY];
+    e->memory_of_machine = strcmp(s->limits.source[LIMIT_MEMORY], "machine") == 0;
+}
+
+bool pr_summary_worst(const struct pr_session *s, struct pr_finding *ret, struct pr_buf *out)
+{
+    const struct pr_stat *v = s->stats.metric;
+    struct pr_evidence e = {
+        .duration = s->stats.seconds,
+        .cores = NAN, /* what was not used, and what was not seen, is for a report */
+        .cores_limit = NAN,
+        .unsampled = NAN,
+        .cpu_time = pr_stats_total(&s->stats, METRIC_CPU_TIME),
+        .throttled = pr_stats_total(&s->stats, METRIC_CPU_THROTTLED),
+        .delay = pr_stats_total(&s->stats, METRIC_SCHED_DELAY),
+        .swap = v[METRIC_MEM_SWAP].max,
+        .swap_at = v[METRIC_MEM_SWAP].at,
+        .files = v[METRIC_FDS_RATIO].max,
+        .files_at = v[METRIC_FDS_RATIO].at,
+        .io_full = pr_stats_total(&s->stats, METRIC_SYSTEM_PSI_IO_FULL),
+    };
+    take_memory(s, &e);
+    return pr_rules_worst(&e, SEVERITY_WARN, ret, out);
 }

@@ -127,8 +127,9 @@ int pr_gate_parse(struct pr_gate *g, const char *text, struct proctor_error *err
         if (*p != ' ' && *p != '\t')
             packed[n++] = *p;
     packed[n] = '\0';
+    bool whole = n < sizeof packed - 1;
     size_t name = strcspn(packed, "<>="), sign = strspn(packed + name, "<>=");
-    if (!name || !sign || sign > 2 || packed[name] == '=' ||
+    if (!whole || !name || !sign || sign > 2 || packed[name] == '=' ||
         (sign == 2 && packed[name + 1] != '=') || !packed[name + sign])
         return pr_error(err, EINVAL,
                         "--fail-if: '%.80s' is not KEY[.STAT] OP THRESHOLD; write it as "

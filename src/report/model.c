@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "report/model_parts.h"
-#include "report/rebuild.h"
+#include "report/recorded.h"
 
 #define POINT_BYTES  24 /* that one bucket of one series is in JSON: mean, least, most */
 #define LEAST_POINTS 100
@@ -110,9 +110,7 @@ int pr_model_read(struct pr_model *m, const struct pr_stored *r, size_t bytes,
 {
     *m = (struct pr_model){.exit_code = -1, .seen = NAN, .duration = NAN};
     pr_curves_init(&m->curves, r->interval);
-    int code =
-        r->summarized ? pr_stored_summary(r, &m->summary, err) : pr_rebuild(r, &m->summary, err);
-    pr_buf_text(&m->summary); /* with a NUL */
+    int code = pr_recorded_summary(r, &m->summary, err);
     if (code == 0)
         pr_model_curves(m, r, err, &code);
     if (code < 0)

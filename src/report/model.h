@@ -4,11 +4,8 @@
 #include "core/error.h"
 #include "report/curves.h"
 #include "report/model_series.h"
+#include "report/rules.h"
 #include "store/stored.h"
-
-enum pr_severity { SEVERITY_GOOD, SEVERITY_NOTE, SEVERITY_WARN, SEVERITY_BAD };
-/* "good", "note", "warn", "bad". */
-const char *pr_severity_name(enum pr_severity severity);
 
 struct pr_model_finding {
     const char *id, *text, *more;

@@ -372,7 +372,8 @@ void pr_model_curves(struct pr_model *m, const struct pr_stored *r, struct proct
     for (size_t i = 0; i < g->plan_count; i++)
         g->lines[i] = (struct line){pr_curves_new(&m->curves), NAN, NAN};
     if (pr_query_new(&g->words, r->db,
-                     "SELECT group_concat(key || '=' || value, ' ') FROM json_each(?1)") < 0)
+                     "SELECT group_concat(key || '=' || CASE WHEN type IN ('true', 'false', 'null')"
+                     " THEN type ELSE value END, ' ') FROM json_each(?1)") < 0)
         g->words = NULL;
     *ret_code = m->curves.failed ? 0 : pr_replay(r, &to, g, err);
     end_throttling(g);

@@ -13,3 +13,5 @@ void pr_put_figures(struct pr_json *j, const char *key, const struct pr_figures 
 void pr_put_value(struct pr_json *j, const struct pr_model *m, const struct pr_value_of *v);
 /* time, late, series, tiles, charts. */
 void pr_put_curves(struct pr_json *j, const struct pr_model *m);
+/* "good", "note", "warn", "bad". */
+const char *pr_severity_name(enum pr_severity severity);

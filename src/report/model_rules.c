@@ -1,34 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings: a table of rules, one function each, with the evidence in the sentence. The worst three
- * are kept. */
+/* Findings of a report: those of rules.h, and those that need curves. The worst three are kept. */
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report/model_parts.h"
 #include "report/trend.h"
 
-#define COUNT(list)     (sizeof list / sizeof *list)
-#define FINDINGS_MOST   3
-#define NEAR_LIMIT      0.9
-#define THROTTLED_LEAST 0.01 /* of the time */
-#define GPU_IDLE_LEAST  0.3
-#define FEED_LEAST      0.2  /* of the time: one core was busy, and no GPU */
-#define FEED_IDLE       0.05 /* of a GPU's time */
-#define FEED_CORE_FROM  0.75
-#define FEED_CORE_TO    1.25
-#define DELAY_LEAST     0.1  /* of the time that the run lasted, */
-#define DELAY_OF_USE    0.25 /* and of what the job has used */
-#define FILES_NEAR      0.9
-#define STALL_LEAST     0.1
-#define WASTED_BELOW    0.5 /* of the cores, at the peak */
-#define WASTED_CORES    4
-#define GROWTH_TIME     60  /* seconds */
-#define GROWTH_FROM     0.1 /* of the run: before that a job starts */
-#define GROWTH_SHARE    0.1 /* of what it has: less does not matter */
-#define GROWTH_LEAST    (16 << 20)
-#define GROWTH_SOON     10 /* times as long as it lasted: the limit is near */
-#define LONG_ENOUGH     1  /* seconds: what is shorter says little of shares of time */
+#define COUNT(list)    (sizeof list / sizeof *list)
+#define FINDINGS_MOST  3
+#define GPU_IDLE_LEAST 0.3
+#define FEED_LEAST     0.2  /* of the time: one core was busy, and no GPU */
+#define FEED_IDLE      0.05 /* of a GPU's time */
+#define FEED_CORE_FROM 0.75
+#define FEED_CORE_TO   1.25
+#define GROWTH_TIME    60  /* seconds */
+#define GROWTH_FROM    0.1 /* of the run: before that a job starts */
+#define GROWTH_SHARE   0.1 /* of what it has: less does not matter */
+#define GROWTH_LEAST   (16 << 20)
+#define GROWTH_SOON    10 /* times as long as it lasted: the limit is near */
+#define LONG_ENOUGH    1  /* seconds: what is shorter says little of shares of time */
 
 struct finder {
     struct pr_model *m;
@@ -51,16 +42,7 @@ static void put(struct finder *f, const char *before, double v, enum pr_unit uni
     pr_model_human(&f->text, v, unit);
 }
 
-/* When and in which phase. */
-static void put_when(struct finder *f, double at)
-{
-    if (isnan(at))
-        return;
-    put(f, ", at ", at, UNIT_SECONDS);
-    pr_model_in_phase(f->m, at, &f->text);
-}
-
-static double summed(struct finder *f, const char *path)
+static double summed(const struct finder *f, const char *path)
 {
     return pr_model_number(f->m, f->r, path);
 }
@@ -84,102 +66,6 @@ static void kills(struct finder *f)
         }
     }
     pr_query_free(q);
-}
-
-static void near_limit(struct finder *f)
-{
-    const struct pr_model_series *s = pr_model_find(f->m, GROUP_MEMORY);
-    if (!s || !(s->limit.value > 0) || !(s->stats.max >= NEAR_LIMIT * s->limit.value))
-        return;
-    double share = s->stats.max / s->limit.value;
-    put(f, "Memory reached ", s->stats.max, UNIT_BYTES);
-    put(f, ", ", share, UNIT_RATIO);
-    pr_buf_printf(&f->text, " of the %s", s->limit.text);
-    put_when(f, s->stats.at);
-    pr_buf_char(&f->text, '.');
-    struct pr_buf more = {0};
-    pr_buf_str(&more, "Beyond the limit the kernel ends a process of the job. ");
-    pr_model_human(&more, fmax(0, s->limit.value - s->stats.max), UNIT_BYTES);
-    pr_buf_str(&more, " were left.");
-    found(f, "memory-near-limit", share >= 0.95 ? SEVERITY_BAD : SEVERITY_WARN, s->stats.at,
-          pr_model_keep(f->m, &more));
-    pr_buf_done(&more);
-}
-
-static void throttled(struct finder *f)
-{
-    double seconds = summed(f, "$.metrics.\"cpu.throttled\".total");
-    if (!(seconds > THROTTLED_LEAST * f->duration))
-        return;
-    put(f, "The CPU quota kept the job from running for ", seconds, UNIT_SECONDS);
-    put(f, ", beside ", f->duration, UNIT_SECONDS);
-    pr_buf_str(&f->text, " that it lasted.");
-    found(f, "throttled", SEVERITY_WARN, NAN, "A higher quota, or fewer threads, would end that.");
-}
-
-/* A quota keeps it waiting, too, and has a sentence of its own. */
-static void delayed(struct finder *f)
-{
-    double waited = summed(f, "$.metrics.\"sched.delay\".total"),
-           used = summed(f, "$.metrics.\"cpu.time\".total"),
-           quota = summed(f, "$.metrics.\"cpu.throttled\".total");
-    waited -= pr_value_known(quota);
-    if (f->duration < LONG_ENOUGH || !(waited >= DELAY_LEAST * f->duration) ||
-        !(waited >= DELAY_OF_USE * used))
-        return;
-    put(f, "The job was ready to run and waited for a CPU for at least ", waited, UNIT_SECONDS);
-    put(f, "; it used ", used, UNIT_SECONDS);
-    pr_buf_str(&f->text, " of CPU time.");
-    found(f, "cpu-delay", SEVERITY_WARN, NAN,
-          "Others were on the CPUs that it may use, or it has more busy threads than those.");
-}
-
-/* Who came nearest to its own limit. */
-static void put_nearest(struct finder *f, double share)
-{
-    struct pr_query *q = NULL;
-    bool there = pr_query_new(&q, f->r->db,
-                              "SELECT e.pid, e.name, p.fds, p.fds_ratio FROM process_samples p"
-                              " JOIN entities e ON e.id = p.entity WHERE p.fds_ratio > 0"
-                              " ORDER BY p.fds_ratio DESC LIMIT 1") == 0 &&
-                 pr_query_step(q) == 1;
-    if (there) {
-        double count = pr_query_get_number(q, 2), limit = count / pr_query_get_number(q, 3);
-        const char *name = pr_query_get_text(q, 1);
-        pr_buf_printf(&f->text, "Process %d (%.15s) had %.0f of the %.0f",
-                      (int)pr_query_get_int(q, 0), name ? name : "", count, limit);
-    } else {
-        put(f, "A process had ", share, UNIT_RATIO);
-        pr_buf_str(&f->text, " of the");
-    }
-    pr_query_free(q);
-}
-
-static void files(struct finder *f)
-{
-    double share = summed(f, "$.metrics.\"fds.ratio\".peak"),
-           at = summed(f, "$.metrics.\"fds.ratio\".at");
-    if (!(share >= FILES_NEAR))
-        return;
-    put_nearest(f, share);
-    pr_buf_str(&f->text, " file descriptors open that it may have");
-    put_when(f, at);
-    pr_buf_char(&f->text, '.');
-    found(f, "descriptors-near-limit", SEVERITY_WARN, at,
-          "At the limit (ulimit -n) nothing can be opened any more.");
-}
-
-static void swap(struct finder *f)
-{
-    double bytes = summed(f, "$.metrics.\"mem.swap\".peak"),
-           at = summed(f, "$.metrics.\"mem.swap\".at");
-    if (!(bytes >= 1 << 20))
-        return;
-    put(f, "Up to ", bytes, UNIT_BYTES);
-    pr_buf_str(&f->text, " of the job were swapped out");
-    put_when(f, at);
-    pr_buf_char(&f->text, '.');
-    found(f, "swap", SEVERITY_WARN, at, NULL);
 }
 
 static void gpu_idle(struct finder *f)
@@ -239,43 +125,6 @@ static void starved(struct finder *f)
     found(
         f, "gpu-starved", SEVERITY_WARN, NAN,
         "Loading or preparing data in more processes, or ahead of time, would keep the GPU busy.");
-}
-
-static void io_stall(struct finder *f)
-{
-    double share = summed(f, "$.metrics.\"system.psi.io.full\".total") / f->duration;
-    if (f->duration < LONG_ENOUGH || !(share >= STALL_LEAST))
-        return;
-    put(f, "For ", share, UNIT_RATIO);
-    pr_buf_str(&f->text, " of the time everything on the machine that could have run waited for "
-                         "storage.");
-    found(f, "io-stall", SEVERITY_WARN, NAN, NULL);
-}
-
-static void wasted(struct finder *f)
-{
-    const struct pr_model_series *s = pr_model_find(f->m, GROUP_CPU);
-    if (!s || f->m->machine || f->duration < LONG_ENOUGH || !(s->limit.value >= WASTED_CORES) ||
-        strcmp(f->r->limits.source[LIMIT_CPU], "machine") == 0 ||
-        !(s->stats.max < WASTED_BELOW * s->limit.value))
-        return;
-    put(f, "Never more than ", s->stats.max, UNIT_CORES);
-    put(f, " were busy of ", s->limit.value, UNIT_CORES);
-    put(f, " that the job may use; on average ", s->stats.mean, UNIT_CORES);
-    pr_buf_char(&f->text, '.');
-    found(f, "wasted", SEVERITY_NOTE, NAN, NULL);
-}
-
-static void unsampled(struct finder *f)
-{
-    double least = summed(f, "$.processes.never_sampled_least");
-    if (!(least >= 10) || !(least > f->m->seen / 2))
-        return;
-    pr_buf_printf(&f->text,
-                  "At least %.0f of %.0f processes lived between two samples: their memory is not "
-                  "in the curves.",
-                  least, fmax(f->m->seen, least));
-    found(f, "never-sampled", SEVERITY_NOTE, NAN, "A shorter interval (-i) would show them.");
 }
 
 /* Means of equal parts of the run since `from`, where something is known. */
@@ -353,12 +202,87 @@ static void sort(struct pr_model *m)
     m->findings.count = m->findings.count > FINDINGS_MOST ? FINDINGS_MOST : m->findings.count;
 }
 
+/* --- those that need no curves ------------------------------------------------------------------
+ */
+
+static void in_phase(const void *of, double at, struct pr_buf *out)
+{
+    const struct finder *f = of;
+    pr_model_in_phase(f->m, at, out);
+}
+
+static bool nearest(const void *of, struct pr_buf *out)
+{
+    const struct finder *f = of;
+    struct pr_query *q = NULL;
+    bool there = pr_query_new(&q, f->r->db,
+                              "SELECT e.pid, e.name, p.fds, p.fds_ratio FROM process_samples p"
+                              " JOIN entities e ON e.id = p.entity WHERE p.fds_ratio > 0"
+                              " ORDER BY p.fds_ratio DESC LIMIT 1") == 0 &&
+                 pr_query_step(q) == 1;
+    if (there) {
+        double count = pr_query_get_number(q, 2), limit = count / pr_query_get_number(q, 3);
+        const char *name = pr_query_get_text(q, 1);
+        pr_buf_printf(out, "Process %d (%.15s) had %.0f of the %.0f", (int)pr_query_get_int(q, 0),
+                      name ? name : "", count, limit);
+    }
+    pr_query_free(q);
+    return there;
+}
+
+/* Of a metric in the summary. */
+static double figure(const struct finder *f, const char *key, const char *which)
+{
+    char path[80];
+    snprintf(path, sizeof path, "$.metrics.\"%s\".%s", key, which);
+    return summed(f, path);
+}
+
+static struct pr_evidence evidence(const struct finder *f)
+{
+    static const struct pr_figures unknown = {NAN, NAN, NAN, NAN, NAN};
+    const struct pr_model_series *memory = pr_model_find(f->m, GROUP_MEMORY),
+                                 *cpu = pr_model_find(f->m, GROUP_CPU);
+    const struct pr_figures *m = memory ? &memory->stats : &unknown,
+                            *c = cpu ? &cpu->stats : &unknown;
+    const struct pr_limits *limits = &f->r->limits;
+    bool whole = f->m->machine || strcmp(limits->source[LIMIT_CPU], "machine") == 0;
+    struct pr_evidence e = {
+        .duration = f->duration,
+        .memory_limit = memory ? memory->limit.value : NAN,
+        .memory_of_machine = strcmp(limits->source[LIMIT_MEMORY], "machine") == 0,
+        .cores = c->max,
+        .cores_mean = c->mean,
+        .cores_limit = whole || !cpu ? NAN : cpu->limit.value,
+        .cpu_time = figure(f, "cpu.time", "total"),
+        .throttled = figure(f, "cpu.throttled", "total"),
+        .delay = figure(f, "sched.delay", "total"),
+        .swap = figure(f, "mem.swap", "peak"),
+        .swap_at = figure(f, "mem.swap", "at"),
+        .files = figure(f, "fds.ratio", "peak"),
+        .files_at = figure(f, "fds.ratio", "at"),
+        .io_full = figure(f, "system.psi.io.full", "total"),
+        .unsampled = summed(f, "$.processes.never_sampled_least"),
+        .seen = f->m->seen,
+        .in_phase = in_phase,
+        .nearest = nearest,
+        .of = f,
+    };
+    pr_evidence_memory(&e, m->max, m->at, figure(f, "mem.rss.peak", "peak"));
+    return e;
+}
+
 void pr_model_rules(struct pr_model *m, const struct pr_stored *r)
 {
-    static void (*const rules[])(struct finder * f) = {kills, near_limit, files,   throttled,
-                                                       swap,  delayed,    starved, gpu_idle,
-                                                       grows, io_stall,   wasted,  unsampled};
+    static void (*const rules[])(struct finder * f) = {starved, gpu_idle, grows};
     struct finder f = {.m = m, .r = r, .duration = m->duration};
+    struct pr_evidence e = evidence(&f);
+    kills(&f);
+    for (size_t i = 0; i < pr_rule_count; i++) {
+        struct pr_finding one;
+        if (pr_rules[i](&e, &one, &f.text))
+            found(&f, one.id, one.severity, one.at, one.more);
+    }
     for (size_t i = 0; i < COUNT(rules); i++)
         rules[i](&f);
     sort(m);

@@ -66,10 +66,16 @@ static size_t columns_so_far(struct pr_page *p)
     return columns(text + p->line, text + p->out->len);
 }
 
+const char *pr_page_level(const struct pr_page *p, double share)
+{
+    static const char *const blocks[][2] = {{"\u2581", "_"}, {"\u2582", "."}, {"\u2583", ":"},
+                                            {"\u2584", "-"}, {"\u2585", "="}, {"\u2586", "+"},
+                                            {"\u2587", "*"}, {"\u2588", "#"}};
+    return blocks[(int)(fmin(1, fmax(0, share)) * 7.49)][p->look.bars ? 0 : 1];
+}
+
 void pr_page_curve(struct pr_page *p, const struct pr_spark *k, const char *code)
 {
-    static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
-                                         "\u2585", "\u2586", "\u2587", "\u2588"};
     double top = 0;
     if (!p->look.bars || k->used < 3 ||
         (p->look.width && columns_so_far(p) + 2 + k->used > p->look.width))
@@ -79,7 +85,7 @@ void pr_page_curve(struct pr_page *p, const struct pr_spark *k, const char *code
     pr_buf_str(p->out, "  ");
     pr_page_paint(p, code);
     for (unsigned i = 0; i < k->used; i++)
-        pr_buf_str(p->out, blocks[top > 0 ? (int)(k->point[i] / top * 7.49) : 0]);
+        pr_buf_str(p->out, pr_page_level(p, top > 0 ? k->point[i] / top : 0));
     pr_page_paint(p, "0");
 }
 

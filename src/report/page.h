@@ -23,6 +23,9 @@ void pr_page_bytes(struct pr_page *p, const char *before, double v, const char *
 /* A curve at the end of the line, where there is room for it. */
 void pr_page_curve(struct pr_page *p, const struct pr_spark *k, const char *code);
 
+/* One character of a curve, as high as this share of it (0 to 1); plain where there is no UTF-8. */
+const char *pr_page_level(const struct pr_page *p, double share);
+
 /* Several figures of the statistics in a line; those that are absent are left out. */
 struct pr_page_item {
     const char *before;

@@ -10,11 +10,11 @@
 
 #include "core/metric.h"
 #include "report/model_parts.h"
-#include "report/rebuild.h"
-#include "report/summary.h"
+#include "report/recorded.h"
 #include "util/text.h"
 
 #define AFTER_OOM      1.5  /* times the limit that was met: how much was wanted nobody knows */
+#define MOST           1e15 /* no figure of a run is larger */
 #define THROTTLED_MUCH 0.01 /* of the time */
 
 /* --- what a run used -------------------------------------------------------------------------- */
@@ -86,21 +86,27 @@ static const char query[] = "SELECT " METRIC_OF("mem.rss.peak", "peak") ", " MET
                                                                                      " '$.devices')"
                                                                                      " LIMIT 1)";
 
+/* A file may say anything; what cannot be is not known. */
+static double number(struct pr_query *q, enum column column)
+{
+    double v = pr_query_get_number(q, (int)column);
+    return v >= 0 && v <= MOST ? v : NAN;
+}
+
 /* A sum of samples may miss a peak between them, a kernel's mark is of one process alone: the
  * larger of the two is the least that it was. */
 static void take_memory(struct pr_use *u, struct pr_query *q)
 {
     const char *mark = pr_query_get_text(q, USED_PSS_MARK);
     bool few = mark && strcmp(mark, pr_mark_name(MARK_FEW_SAMPLES)) == 0;
-    double pss = few ? NAN : pr_query_get_number(q, USED_PSS),
-           one = pr_query_get_number(q, USED_ONE),
-           sum = isnan(pss) ? pr_query_get_number(q, USED_RSS) : pss;
-    u->upper = pr_query_get_number(q, USED_UPPER);
+    double pss = few ? NAN : number(q, USED_PSS), one = number(q, USED_ONE),
+           sum = isnan(pss) ? number(q, USED_RSS) : pss;
+    u->upper = number(q, USED_UPPER);
     if (pr_query_get_int(q, USED_COMPLETE) == 1) {
-        u->memory = pr_query_get_number(q, USED_RSS_MARK);
+        u->memory = number(q, USED_RSS_MARK);
         u->memory_how = "the kernel's mark of its one process";
     } else if (isnan(sum) && isnan(one)) {
-        u->memory = pr_query_get_number(q, USED_RSS_MARK);
+        u->memory = number(q, USED_RSS_MARK);
         u->memory_how = "the kernel's largest mark of one process";
     } else {
         u->memory = fmax(sum, one);
@@ -124,16 +130,16 @@ static const char *vendor_of(const char *driver)
 
 static void take_rest(struct pr_use *u, struct pr_query *q, const struct pr_stored *r)
 {
-    double p95 = pr_query_get_number(q, USED_P95), mean = pr_query_get_number(q, USED_MEAN);
-    u->limit = pr_query_get_number(q, USED_LIMIT);
+    double p95 = number(q, USED_P95), mean = number(q, USED_MEAN);
+    u->limit = number(q, USED_LIMIT);
     u->own_limit = strcmp(r->limits.source[LIMIT_MEMORY], "machine") != 0;
-    u->oom = pr_query_get_number(q, USED_OOM) > 0 || pr_query_get_int(q, USED_OOM_EVENTS) > 0;
+    u->oom = number(q, USED_OOM) > 0 || pr_query_get_int(q, USED_OOM_EVENTS) > 0;
     u->cores = fmax(p95, mean);
-    u->cores_limit = pr_query_get_number(q, USED_CORES);
-    u->throttled = pr_query_get_number(q, USED_THROTTLED);
-    u->seconds = pr_query_get_number(q, USED_SECONDS);
-    u->gpus = pr_query_get_number(q, USED_GPUS);
-    u->gpu_memory = pr_query_get_number(q, USED_GPU_MEMORY);
+    u->cores_limit = number(q, USED_CORES);
+    u->throttled = number(q, USED_THROTTLED);
+    u->seconds = number(q, USED_SECONDS);
+    u->gpus = number(q, USED_GPUS);
+    u->gpu_memory = number(q, USED_GPU_MEMORY);
     struct pr_buf finding = {0};
     const char *words = pr_query_get_text(q, USED_FINDING);
     pr_text_safe(&finding, words ? words : "");
@@ -144,35 +150,12 @@ static void take_rest(struct pr_use *u, struct pr_query *q, const struct pr_stor
 
 static void take_end(struct pr_use *u, const struct pr_stored *r)
 {
-    char name[32];
-    snprintf(u->id, sizeof u->id, "%s", r->id); /* a file may have any: it is made safe below */
-    for (char *p = u->id; *p; p++)
+    enum pr_way way = pr_recorded_way(r);
+    snprintf(u->id, sizeof u->id, "%s", r->id);
+    for (char *p = u->id; *p; p++) /* a file may have any, and it goes into a comment */
         *p = (unsigned char)*p < ' ' || *p == 0x7f ? '?' : *p;
-    u->good = r->state == RUN_ENDED && !r->recovered && r->exit_code <= 0 && r->exit_signal <= 0;
-    if (r->state == RUN_RUNNING)
-        snprintf(u->ending, sizeof u->ending, "is still running");
-    else if (r->state != RUN_ENDED || r->recovered)
-        snprintf(u->ending, sizeof u->ending, "was cut off");
-    else if (r->exit_signal > 0)
-        snprintf(u->ending, sizeof u->ending, "was killed by %s",
-                 pr_text_signal(r->exit_signal, name, sizeof name));
-    else
-        snprintf(u->ending, sizeof u->ending, r->exit_code > 0 ? "failed with exit %d" : "ended",
-                 r->exit_code);
-}
-
-static int check_way(struct pr_use *u, const struct pr_stored *r, struct proctor_error *err)
-{
-    struct pr_buf way = {0};
-    pr_stored_text(r, r->about, "$.way", &way);
-    const char *text = pr_buf_text(&way);
-    bool machine =
-        strcmp(text, pr_way_name(WAY_SYSTEM)) == 0 || strcmp(text, pr_way_name(WAY_EVERYBODY)) == 0;
-    u->timed = strcmp(text, pr_way_name(WAY_RUN)) == 0 ||
-               strcmp(text, pr_way_name(WAY_RUN_NO_SUBREAPER)) == 0;
-    pr_buf_done(&way);
-    return machine ? pr_error(err, EINVAL, "'%.180s' is of a machine; name a run of a job", r->id)
-                   : 0;
+    u->good = pr_recorded_ending(r, u->ending, sizeof u->ending);
+    u->timed = way == WAY_RUN || way == WAY_RUN_NO_SUBREAPER;
 }
 
 int pr_suggestion_add(struct pr_suggestion *s, const struct pr_stored *r, struct proctor_error *err)
@@ -185,9 +168,9 @@ int pr_suggestion_add(struct pr_suggestion *s, const struct pr_stored *r, struct
     s->uses = uses;
     struct pr_use *u = &uses[s->count];
     *u = (struct pr_use){0};
-    int code = check_way(u, r, err);
-    if (code == 0)
-        code = r->summarized ? pr_stored_summary(r, &json, err) : pr_rebuild(r, &json, err);
+    int code = pr_recorded_machine(r)
+                   ? pr_error(err, EINVAL, "'%.180s' is of a machine; name a run of a job", r->id)
+                   : pr_recorded_summary(r, &json, err);
     if (code == 0 && (code = pr_query_new(&q, r->db, query)) == 0) {
         pr_query_text(q, 1, pr_buf_text(&json));
         code = pr_query_step(q);
@@ -334,9 +317,9 @@ static void note_endings(struct pr_suggestion *s)
         const struct pr_use *u = &s->uses[i];
         if (!u->good) {
             note_run(s, u);
-            pr_buf_printf(&s->notes, "%s: a whole run may take more", u->ending);
+            pr_buf_printf(&s->notes, "(%s): a whole run may take more", u->ending);
             if (*u->finding)
-                pr_buf_printf(&s->notes, " (%s)", u->finding);
+                pr_buf_printf(&s->notes, "; %s", u->finding);
         }
         if (!u->timed) {
             note_run(s, u);

@@ -56,7 +56,7 @@ static const struct system systems[] = {
       {NEED_NONE, AS_TEXT, "          requests:", ""},
       {NEED_CORES, AS_MILLICORES, "            cpu: ", "m"},
       {NEED_MEMORY, AS_MIB, "            memory: ", "Mi"},
-      {NEED_MEMORY, AS_TEXT, "          limits:", ""},
+      {NEED_NONE, AS_TEXT, "          limits:", ""},
       {NEED_MEMORY, AS_MIB, "            memory: ", "Mi"},
       {NEED_GPUS, AS_WHOLE, "            ", "", true}}},
     {"nextflow",

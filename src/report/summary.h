@@ -2,6 +2,7 @@
 /* What a run was, said at its end: for people in at most eight lines, for programs as JSON. */
 #pragma once
 #include "core/session.h"
+#include "report/rules.h"
 #include "util/json.h"
 
 enum pr_way {
@@ -41,7 +42,7 @@ void pr_summary_gpu_cost(struct pr_json *j, const struct pr_session *s);
 /* What the terminal can do. */
 struct pr_look {
     bool color;
-    bool bars;      /* small curves, which need UTF-8 */
+    bool bars;      /* blocks and lines, which need UTF-8 */
     unsigned width; /* columns, 0 where it is no terminal */
 };
 
@@ -51,6 +52,9 @@ void pr_summary_text(struct pr_buf *out, struct pr_session *s, const struct pr_f
 /* The most important thing to say of how it went, "" where there is nothing. */
 void pr_summary_finding(const struct pr_session *s, const struct pr_facts *facts,
                         struct pr_buf *out);
+/* What else stands out (rules.h), where it is worth a line on the screen. False where nothing is.
+ */
+bool pr_summary_worst(const struct pr_session *s, struct pr_finding *ret, struct pr_buf *out);
 /* Processes that no sample has had: at least and at most; NaN for unknown. */
 struct pr_unsampled {
     double least, most;

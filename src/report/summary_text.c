@@ -351,18 +351,21 @@ static void match_line(struct pr_page *p)
     pr_page_end(p);
 }
 
+/* Why it died, or what else stands out most. */
 static void finding_line(struct pr_page *p)
 {
-    struct pr_buf finding = {0};
-    pr_summary_finding(p->s, p->facts, &finding);
-    if (finding.len) {
-        pr_page_label(p, "why");
-        pr_page_paint(p, "31");
-        pr_buf_str(p->out, pr_buf_text(&finding));
+    struct pr_buf text = {0};
+    struct pr_finding worst = {.severity = SEVERITY_BAD};
+    pr_summary_finding(p->s, p->facts, &text);
+    bool why = text.len > 0;
+    if (why || pr_summary_worst(p->s, &worst, &text)) {
+        pr_page_label(p, why ? "why" : "finding");
+        pr_page_paint(p, worst.severity == SEVERITY_BAD ? "31" : "33");
+        pr_buf_str(p->out, pr_buf_text(&text));
         pr_page_paint(p, "0");
         pr_page_end(p);
     }
-    pr_buf_done(&finding);
+    pr_buf_done(&text);
 }
 
 static void job_lines(struct pr_page *p)

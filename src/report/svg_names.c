@@ -70,30 +70,35 @@ const char *pr_svg_name_absent(const struct pr_by_name *n, int plot)
     return shapes[plot].curves[0] == NAME_USS ? n->absent : "it was not measured";
 }
 
+static void add_line(struct pr_plot *p, const struct pr_by_name *n, size_t i, int plot,
+                     enum pr_name_curve which)
+{
+    int curve = n->items[i].curve[which], uss = n->items[i].curve[NAME_USS];
+    bool beside = plot == PLOT_RSS_USS && which == NAME_RSS; /* the name stands at the other line */
+    if (curve < 0 || !n->time.items[curve].known || p->count == PLOT_LINES)
+        return;
+    bool named = !beside || uss < 0 || !n->time.items[uss].known;
+    const struct pr_curve *c = &n->time.items[curve];
+    p->lines[p->count++] = (struct pr_plot_line){.curve = c,
+                                                 .label = named ? n->items[i].name : NULL,
+                                                 .color = color_of(n, i),
+                                                 .ink = color_of(n, i),
+                                                 .dash = beside   ? "5 3"
+                                                         : i >= 8 ? "2 2"
+                                                                  : NULL,
+                                                 .width = beside ? 1 : 1.75,
+                                                 .factor = 1,
+                                                 .peak = which == NAME_CPU_TIME ? NAN : c->most,
+                                                 .at = c->most_at,
+                                                 .band = plot == PLOT_USS || plot == PLOT_CPU,
+                                                 .step = plot == PLOT_COUNT};
+}
+
 static void add_lines(struct pr_plot *p, const struct pr_by_name *n, int plot)
 {
     for (size_t i = 0; i < n->count; i++)
-        for (int k = 0; k < shapes[plot].count && p->count < PLOT_LINES; k++) {
-            enum pr_name_curve which = shapes[plot].curves[k];
-            int curve = n->items[i].curve[which];
-            if (curve < 0 || !n->time.items[curve].known)
-                continue;
-            bool both = shapes[plot].count == 2;
-            p->lines[p->count++] = (struct pr_plot_line){
-                .curve = &n->time.items[curve],
-                .label = both && which == NAME_RSS ? NULL : n->items[i].name,
-                .color = color_of(n, i),
-                .ink = color_of(n, i),
-                .dash = both && which == NAME_RSS ? "5 3"
-                        : i >= 8                  ? "2 2"
-                                                  : NULL,
-                .width = both && which == NAME_RSS ? 1 : 1.75,
-                .factor = 1,
-                .peak = which == NAME_CPU_TIME ? NAN : n->time.items[curve].most,
-                .at = n->time.items[curve].most_at,
-                .band = plot == PLOT_USS || plot == PLOT_CPU,
-                .step = plot == PLOT_COUNT};
-        }
+        for (int k = 0; k < shapes[plot].count; k++)
+            add_line(p, n, i, plot, shapes[plot].curves[k]);
 }
 
 static void say_total(const struct pr_by_name *n, struct pr_buf *peak, struct pr_buf *memory)

@@ -104,5 +104,8 @@ export const coloured = (page, chart, [x0, x1], [y0, y1], like = null, apart = 4
     [chart, x0, x1, y0, y1, like, apart],
   );
 
+// A colour of the style sheet, as it is in this theme.
+export const shade = (page, name) =>
+  page.evaluate(n => getComputedStyle(document.documentElement).getPropertyValue("--" + n).trim(), name);
 export const numbers = text => (text.match(/\d+(?:\.\d+)?/g) || []).map(Number);
 export const tile = (page, id) => page.locator(`#tile-${id}`);

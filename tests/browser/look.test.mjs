@@ -154,5 +154,8 @@ test("pictures, which README.md describes", async () => {
   await hover.locator(".phase", { hasText: "eval" }).click();
   await hover.keyboard.press("?");
   await picture(hover, "keys");
-  await picture(await open("pair"), "compare");
+  const pair = await open("pair");
+  await pair.selectOption("#runs select", "1");
+  await pair.check("#overlay");
+  await picture(pair, "compare");
 });

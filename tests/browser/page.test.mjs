@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { after, afterEach, test } from "node:test";
-import { close, coloured, drag, leave, modelOf, numbers, open, plot, TEMPLATE, tile, write } from "./browser.mjs";
+import { close, coloured, drag, leave, modelOf, numbers, open, plot, shade, TEMPLATE, tile, write } from "./browser.mjs";
 import { check } from "./contract.mjs";
 import { example, HOSTILE, makeRun, model, MODELS, written } from "./models.mjs";
 
@@ -437,7 +437,8 @@ test("a limit is drawn where it matters, and only there", async () => {
 
 test("a comparison: the run beside the baseline comes first, with the baseline over it in grey", async () => {
   const page = await open("pair"),
-    grey = (where = page, [from, to] = [0.6, 0.85]) => coloured(where, "memory", [from, to], [0, 1], "#878e96");
+    context = await shade(page, "context"),
+    grey = (where = page, [from, to] = [0.6, 0.85]) => coloured(where, "memory", [from, to], [0, 1], context);
   assert.match(
     await page.locator("#comparison table").innerText(),
     /memory peak\s+61\.2 GiB\s+42\.8 GiB\s+✓\s*−30 %, less/,
@@ -465,6 +466,29 @@ test("a comparison: the run beside the baseline comes first, with the baseline o
   await moved.reload(); // to read a canvas twice is worth a warning
   assert.ok((await grey(moved)) <= alone, "behind its end it is not drawn");
   quiet(moved);
+});
+
+test("a run that ended sooner than its baseline: the baseline goes on", async () => {
+  const model = modelOf("pair"),
+    [, run] = model.runs,
+    points = Math.floor(run.time.at.length / 2);
+  for (const list of [run.time.at, run.time.span]) list.length = points;
+  for (const s of Object.values(run.series)) for (const k of ["mean", "min", "max"]) if (s[k]) s[k].length = points;
+  run.run.duration = run.time.at[points - 1];
+  run.series["mem.pss"].stats.at = 100;
+  run.phases = [];
+  assert.deepEqual(check(model), []);
+  const page = await open(model, { name: "sooner" });
+  assert.match(await page.locator("h1").innerText(), /batch 32/);
+  const drawn = async name => coloured(page, "memory", [0.6, 0.85], [0, 1], await shade(page, name));
+  assert.ok((await drawn("context")) > 100, "the baseline alone");
+  quiet(page);
+  await page.reload();
+  assert.equal(await drawn("memory"), 0, "the run is over");
+  assert.match(await page.locator("#data").innerText(), new RegExp(`${points} points of`));
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#save-csv")]);
+  assert.equal((await readFile(await download.path(), "utf8")).trim().split("\n").length, points + 1);
+  quiet(page);
 });
 
 test("a baseline without curves: the table alone", async () => {

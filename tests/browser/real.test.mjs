@@ -316,7 +316,7 @@ subprocess.run([os.environ["PROCTOR"], "phase", "work", "--", "/usr/bin/python3"
     const page = await visit(made[0], { theme });
     await picture(page, "compared-" + theme);
     assert.match(await text(page, "h1"), /time\.sleep\(1\.2\)/);
-    const grey = theme === "light" ? "#8a9199" : "#6f7780",
+    const grey = await shade(page, "context"),
       seen = () => coloured(page, "memory", [0, 1], [0, 1], grey, 12),
       both = await seen();
     await page.uncheck("#overlay");

@@ -43,7 +43,7 @@ def changed(path, to, **figures):
 
 @pytest.fixture
 def plain(proctor):
-    return recorded(proctor, "plain", "true")
+    return recorded(proctor, "plain", "sleep", "0.1")
 
 
 def made(proctor, plain, *values, begin="r", key="cpu_time__total"):
@@ -140,7 +140,8 @@ def test_peaks_of_few_samples_are_marked(proctor, plain):
 def test_conditions(proctor, plain, expr, holds):
     a, b = made(proctor, plain, 2.0, 3.0)
     for path in (a, b):
-        changed(path, proctor.work / "x.proctor", cpu_ratio__mean=0.5, cpu_percent__mean=50)
+        changed(path, proctor.work / "x.proctor", cpu_ratio__mean=0.5, cpu_percent__mean=50, mem_rss__min=1e6,
+                mem_rss_peak__peak=3e6, mem_rss_peak__mean=2e6, procs_started__total=1)
         shutil.move(proctor.work / "x.proctor", path)
     done = compare(proctor, a, b, "--fail-if", expr, status=1 if holds else 0)
     assert (f"{expr} holds" in done.stderr) == holds
@@ -167,7 +168,7 @@ def test_a_condition_that_holds_has_the_figures(proctor, plain):
     ("mem.pss.total > 3", "has no total; it has peak, mean, min and last"),
     ("mem.pss.peak > 10%", "Write +10% for so much more"), ("mem.pss.peak > 10s", "'10s' is no threshold in bytes"),
     ("cpu.time > +x%", "'+x%' is no threshold"), ("gpu.util > 3", "of each device alone"),
-    ("x" * 500 + " > 1", "not KEY"), ("cpu.time > 1\x1b[31m", "no threshold"),
+    ("x" * 500 + " > 1", "not KEY"), ("cpu.time > 1" + "0" * 200, "not KEY"), ("cpu.time > 1\x1b[31m", "no threshold"),
 ])
 def test_wrong_conditions_are_explained(proctor, plain, expr, text):
     done = compare(proctor, plain, plain, "--fail-if", expr, status=2)
@@ -425,6 +426,30 @@ def test_hostile_words_stay_words(proctor):
     assert done.returncode == 0
     done = compare(proctor, path, path, "--align", "phase")
     assert "\x1b" not in done.stdout and "\\x1b[31mred" in done.stdout
+
+
+ANYTHING = ["null", '"text"', "-1", "0", "1e308", "-1e308", "1e999", "[]", "{}", '[{"a": [1, "b"]}]', "true", '"\\u0000"']
+
+
+def test_whatever_a_summary_says_nothing_breaks(proctor):
+    """Each part of a summary becomes something else, on either side."""
+    good = recorded(proctor, "good", "sh", "-c", f'"{PROCTOR}" phase one -- sleep 0.05; "{PROCTOR}" phase two -- true')
+    dice, bad = random.Random(20261115), proctor.work / "bad.proctor"
+    paths = query(good, "SELECT fullkey FROM summary s, json_tree(s.json) WHERE fullkey NOT LIKE '%system%'")
+    for turn, path in enumerate(dice.sample(paths, 60)):
+        shutil.copy(good, bad)
+        db = sqlite3.connect(bad, isolation_level=None)
+        db.execute("UPDATE summary SET json = json_set(json, ?, json(?))", (path, dice.choice(ANYTHING)))
+        db.close()
+        sides = (good, bad) if turn % 2 else (bad, good)
+        for words in (["compare", *sides, "--fail-if", "cpu.time > +10%", "--align", "phase"],
+                      ["compare", *sides, "-o", dice.choice(["x.json", "x.md"]), "--json"],
+                      ["suggest", bad, "--for", dice.choice(["slurm", "kubernetes", "docker", "snakemake"])]):
+            done = proctor(*words, text=False)
+            assert done.returncode in (0, 1, 2) and b"runtime error" not in done.stderr, (path, words, done)
+            assert b"Sanitizer" not in done.stderr, (path, words, done)
+            assert done.returncode == 0 or done.stderr.startswith(b"proctor: "), (path, words, done)
+            assert b"nan" not in done.stdout.lower(), (path, words, done)
 
 
 def test_a_run_that_did_not_end_well_is_named(proctor, plain):

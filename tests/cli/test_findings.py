@@ -44,6 +44,17 @@ def test_memory_far_from_its_limit_is_not_found(proctor):
     assert "memory-near-limit" not in findings_of(proctor, "--memory-total", "300M", "python3", "-c", HOLD)
 
 
+def test_a_peak_between_two_samples_is_found_on_the_screen_and_in_the_report(proctor):
+    """The kernel's mark knows of it."""
+    words = ["-i", "10s", "--memory-total", "105M", "python3", "-c", "x = bytearray(96 << 20)"]
+    done = proctor.run("-o", "between.proctor", *words)
+    sentence = re.search(r"^  finding (Memory reached [\d.]+ MiB, \d+ % of the limit 105 MiB.)$", done.stderr, re.M)
+    finding = by_id(model_of(proctor, proctor.work / "between.proctor"))["memory-near-limit"]
+    assert finding["text"] == sentence[1] and finding["at"] is None
+    done = proctor.run("--no-record", "--memory-total", "300M", *words[4:])
+    assert "finding" not in done.stderr
+
+
 def inside(proctor, group, script):
     """A run within a group: its record."""
     path = proctor.work / "inside.proctor"

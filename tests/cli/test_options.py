@@ -23,8 +23,9 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
            [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
                                        "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
                                        "gnu-time")]
-# Those of commands that record nothing; test_runs*.py has them.
-OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all"}
+# Those of commands that record nothing; test_runs*.py, test_compare.py and test_suggest.py have them.
+OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all", "fail-if", "baseline",
+                    "save-baseline", "align", "for", "margin", "images", "github"}
 LATER = [["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
          ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"], ["--textfile", "x"],
          ["--prefix", "x"]]

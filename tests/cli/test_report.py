@@ -23,7 +23,7 @@ python3 -c 'x = bytearray(80 << 20); import time; time.sleep(0.3)'
 "{PROCTOR}" phase begin train
 "{PROCTOR}" phase begin epoch
 python3 -c 'sum(range(8000000))'
-"{PROCTOR}" mark half loss=0.5
+"{PROCTOR}" mark half loss=0.5 last=false
 "{PROCTOR}" phase end epoch
 "{PROCTOR}" phase end train
 head -c 3000000 /dev/zero > out && sync out
@@ -140,7 +140,7 @@ def test_phases_nest_and_have_their_figures(proctor, job):
         assert close(phase["begin"], start) and close(phase["time"], seconds)
         assert close(phase["stats"]["cpu.usage"]["total"], cpu)
     [mark] = [e for e in run["events"] if e["kind"] == "mark"]
-    assert mark["text"] == "half loss=0.5"
+    assert mark["text"] == "half loss=0.5 last=false"
 
 
 def test_the_curve_of_a_process_is_what_it_used(proctor):

@@ -12,7 +12,7 @@ from proctor_cli import SLACK
 
 SEED = 20261115
 COMMANDS = [["show"], ["show", "--json"], ["export", "--format", "jsonl", "--processes"], ["export", "--format", "csv"],
-            ["export", "--format", "runlog"], ["report", "-o", "damaged.json"]]
+            ["export", "--format", "runlog"], ["report", "-o", "damaged.json"], ["suggest"], ["suggest", "--for", "slurm"]]
 TIMES = 200
 
 

@@ -23,6 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         FUZZ_ASSERT(isnan(v));
     }
+    if (pr_units_parse(text, (enum pr_unit)(*data % (UNIT_HERTZ + 1)), &v))
+        FUZZ_ASSERT(v >= 0 && isfinite(v));
     pr_buf_done(&out);
     free(text);
     return 0;

@@ -100,13 +100,39 @@ static void test_tail(void **state)
     assert_string_equal(pr_text_tail("\x80\x80\x80", 2), "");
 }
 
+/* One line of a document: nothing in it that cannot be seen. */
+static void test_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *want;
+        size_t most;
+    } cases[] = {
+        {"train.py", "train.py", 0},
+        {"a\nb\tc\rd", "a b c d", 0},
+        {"\x1b[31mred", "\ufffd[31mred", 0},
+        {"\xc2\x85x\xc2\x9f", "\ufffdx\ufffd", 0},
+        {"\u202egnp.exe\u200b", "\ufffdgnp.exe\ufffd", 0},
+        {"\ufeff\ufffe\uffff\u2060", "\ufffd\ufffd\ufffd\ufffd", 0},
+        {"\xff\xc3", "\ufffd\ufffd", 0},
+        {"\u00e4\u20ac\U0001f600", "\u00e4\u20ac\U0001f600", 3},
+        {"\u00e4\u20ac\U0001f600", "\u00e4\u20ac\u2026", 2},
+        {"", "", 3},
+    };
+    struct pr_buf b = {0};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        pr_text_line(&b, cases[i].text, cases[i].most);
+        assert_buf(&b, cases[i].want);
+    }
+    assert_int_equal(pr_text_length("\u00e4b\u20ac"), 3);
+    pr_buf_done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_safe),
-        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_tail),
+        cmocka_unit_test(test_utf8), cmocka_unit_test(test_safe), cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_tail), cmocka_unit_test(test_line),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <locale.h>
 
 #include "check.h"
@@ -312,6 +313,103 @@ static void test_locale_free(void **state)
     pr_buf_done(&b);
 }
 
+/* What the figures of an axis are in. */
+static void test_scale(void **state)
+{
+    (void)state;
+    static const struct {
+        double size;
+        enum pr_unit unit;
+        double by;
+        const char *name;
+    } cases[] = {
+        {500, UNIT_BYTES, 1, "B"},
+        {1023.6, UNIT_BYTES, 1024, "KiB"},
+        {3e9, UNIT_BYTES, 0x1p30, "GiB"},
+        {-3e9, UNIT_BYTES, 0x1p30, "GiB"},
+        {1e20, UNIT_BYTES_PER_SECOND, 0x1p40, "TiB/s"},
+        {0.5, UNIT_RATIO, 0.01, "%"},
+        {3599, UNIT_JOULES, 1, "J"},
+        {3600, UNIT_JOULES, 3600, "Wh"},
+        {4e6, UNIT_JOULES, 3.6e6, "kWh"},
+        {4, UNIT_CORES, 1, "cores"},
+        {4, UNIT_COUNT, 1, ""},
+        {1e6, UNIT_SECONDS, 1, "s"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *name;
+        assert_true(pr_units_scale(cases[i].size, cases[i].unit, &name) == cases[i].by);
+        assert_string_equal(name, cases[i].name);
+    }
+}
+
+static void test_tick(void **state)
+{
+    (void)state;
+    static const struct {
+        double at, step;
+        const char *want;
+    } cases[] = {
+        {0, 10, "0"},
+        {30, 10, "30 s"},
+        {90, 30, "1 m 30 s"},
+        {120, 60, "2 m"},
+        {5400, 1800, "1 h 30 m"},
+        {86400, 43200, "1 d"},
+        {2e6, 5e5, "23 d 3 h 33 m 20 s"},
+        {0, 0.2, "0"},
+        {0.6, 0.2, "0.6 s"},
+        {0.03, 0.01, "30 ms"},
+        {0.0005, 0.0001, "0.5 ms"},
+    };
+    struct pr_buf b = {0};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        pr_units_tick(&b, cases[i].at, cases[i].step);
+        assert_buf(&b, cases[i].want);
+    }
+    pr_buf_done(&b);
+}
+
+static void test_parse_by_unit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum pr_unit unit;
+        double v; /* below 0: it is none */
+    } rows[] = {
+        {"90s", UNIT_SECONDS, 90},
+        {"2m", UNIT_SECONDS, 120},
+        {"2GiB", UNIT_BYTES, 0x1p31},
+        {"20MB/s", UNIT_BYTES_PER_SECOND, 2e7},
+        {"1K", UNIT_BYTES_PER_SECOND, 1024},
+        {"/s", UNIT_BYTES_PER_SECOND, -1},
+        {"1.5cores", UNIT_CORES, 1.5},
+        {"2", UNIT_CORES, 2},
+        {"80%", UNIT_RATIO, 0.8},
+        {"0.8", UNIT_RATIO, 0.8},
+        {"80%", UNIT_PERCENT, 80},
+        {"3", UNIT_COUNT, 3},
+        {"3%", UNIT_COUNT, -1},
+        {"2GPUs", UNIT_GPUS, 2},
+        {"1.5kW", UNIT_WATTS, 1500},
+        {"2Wh", UNIT_JOULES, 7200},
+        {"3kWh", UNIT_JOULES, 108e5},
+        {"90C", UNIT_CELSIUS, 90},
+        {"1.5GHz", UNIT_HERTZ, 1.5e9},
+        {"90s", UNIT_BYTES, -1},
+        {"10%", UNIT_BYTES, -1},
+        {"-3", UNIT_CORES, -1},
+        {"", UNIT_WATTS, -1},
+        {"W", UNIT_WATTS, -1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double v = -1;
+        assert_int_equal(pr_units_parse(rows[i].text, rows[i].unit, &v), rows[i].v >= 0);
+        assert_true(fabs(v - rows[i].v) < 1e-9 * fabs(v));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +420,9 @@ int main(void)
         cmocka_unit_test(test_parse_duration),
         cmocka_unit_test(test_parse_size),
         cmocka_unit_test(test_parse_number_and_percent),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_tick),
+        cmocka_unit_test(test_parse_by_unit),
         cmocka_unit_test(test_locale_free),
         cmocka_unit_test(test_as_python_prints),
         cmocka_unit_test(test_python_prints_no_comma),

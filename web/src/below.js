@@ -129,6 +129,8 @@ const plainTable = (caption, t) => [
   t.note ? h("p", { class: "note" }, say(t.note)) : null,
 ];
 
+const tableSection = (id, title, t) => (t?.rows.length ? section(id, title, ...plainTable(title, t)) : null);
+
 const save = (name, type, text) => {
   const a = h("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
   document.body.append(a);
@@ -145,14 +147,12 @@ const csv = run => {
     for (const k of ["mean", "min", "max"]) if (s[k]) columns.push([`${key}.${k}`, s[k]]);
   const quote = t => (/[",\r\n]/.test(t) ? `"${t.replace(/"/g, '""')}"` : t);
   const lines = [columns.map(c => quote(c[0])).join(",")];
-  run.time.at.forEach((_, i) => lines.push(columns.map(c => (KNOWN(c[1][i]) ? String(c[1][i]) : "")).join(",")));
+  run.time.span.forEach((_, i) => lines.push(columns.map(c => (KNOWN(c[1][i]) ? String(c[1][i]) : "")).join(",")));
   return lines.join("\n") + "\n";
 };
 
 const below = (model, run, view) => [
-  model.comparison && model.comparison.rows.length
-    ? section("comparison", "Comparison", ...plainTable("comparison", model.comparison))
-    : null,
+  tableSection("comparison", "Comparison", model.comparison),
   section(
     "findings-all",
     "Findings",
@@ -166,8 +166,8 @@ const below = (model, run, view) => [
   ),
   run.phases.length ? section("phases-all", "By phase", phaseTable(run, view)) : null,
   run.processes && run.processes.list.length ? section("processes", "Processes", processTable(run)) : null,
-  run.matches && run.matches.rows.length ? section("matches", "By name", ...plainTable("by name", run.matches)) : null,
-  run.devices && run.devices.rows.length ? section("devices", "GPUs", ...plainTable("GPUs", run.devices)) : null,
+  tableSection("matches", "By name", run.matches),
+  tableSection("devices", "GPUs", run.devices),
   run.events.length
     ? section(
         "events-all",
@@ -210,7 +210,7 @@ const below = (model, run, view) => [
       h(
         "span",
         {},
-        ` ${run.time.at.length} points of ${run.time.samples ?? run.time.at.length} samples; the record has them all`,
+        ` ${run.time.span.length} points of ${run.time.samples ?? run.time.span.length} samples; the record has them all`,
       ),
     ),
   ),

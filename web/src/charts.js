@@ -13,7 +13,7 @@ const TIME_STEPS = [1, 2, 5]
   );
 
 const css = name =>
-  getComputedStyle(document.documentElement)
+  getComputedStyle(root)
     .getPropertyValue("--" + name)
     .trim();
 const mix = (a, b, share) =>
@@ -36,32 +36,31 @@ const linesOf = (run, chart, others) => {
     if (role === "context" && others?.[0]) continue; // one thing in grey is enough
     const kind = role + s.family,
       nth = (seen[kind] = (seen[kind] ?? -1) + 1);
-    lines.push({
+    const line = {
       key,
       s,
       role,
       nth,
       label: s.label,
-      family: role === "context" ? "context" : s.family,
+      family: role === "context" ? role : s.family,
       k: role === "down" ? -1 : role === "share" ? 1 / s.limit.value : 1,
       mean: s.mean,
       min: s.min,
       max: s.max,
-    });
+    };
+    lines.push(line);
     if (role !== "context")
       for (const o of others || []) {
         const twin = o.run.series[key];
         if (!twin || (o.keys && !o.keys.includes(key))) continue;
         lines.push({
-          key,
-          s,
+          ...line,
           role: "context",
           of: o.run,
-          nth: 0,
           label: lines.some(l => l.of === o.run) ? "" : o.name,
           family: "context",
-          k: role === "down" ? -1 : role === "share" ? 1 / s.limit.value : 1,
           mean: resample(run.time.at, o.run, twin.mean, o.shift),
+          max: null,
         });
       }
   }

@@ -3,7 +3,7 @@
 const h = (tag, attributes, ...kids) => {
   const e = document.createElement(tag);
   for (const [k, v] of Object.entries(attributes || {})) {
-    if (v === null || v === undefined || v === false) continue;
+    if ((v ?? false) === false) continue;
     if (k.startsWith("on")) e.addEventListener(k.slice(2), v);
     else e.setAttribute(k, v === true ? "" : v);
   }
@@ -15,7 +15,8 @@ const indent = (e, depth) => {
   return e;
 };
 const $ = id => document.getElementById(id);
-const some = kids => kids.flat().filter(k => k !== null && k !== undefined && k !== false);
+const root = document.documentElement;
+const some = kids => kids.flat().filter(k => (k ?? false) !== false);
 const fill = (e, ...kids) => e.replaceChildren(...some(kids));
 
 // The shape of a list of numbers; `part` is a range that is shown on it, as shares of the width.
@@ -98,9 +99,7 @@ const table = (caption, columns, rows) =>
                   ? human(v, c.unit)
                   : v instanceof Node
                     ? v
-                    : v === null || v === undefined
-                      ? ABSENT
-                      : say(v);
+                    : say(v ?? ABSENT);
               return h(i ? "td" : "th", { class: c.unit ? "n" : null, scope: i ? null : "row" }, node);
             }),
           ),

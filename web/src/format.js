@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers for people. The rules are those of src/util/units.c: three significant digits, IEC bytes.
-const KNOWN = v => v !== null && v !== undefined && Number.isFinite(v);
+const KNOWN = v => Number.isFinite(v);
 const ABSENT = "–";
 
 const significant = v => {

@@ -66,6 +66,17 @@ const view = {
   },
 };
 
+// A run goes on as long as what is laid over it, with nothing in it; its points are those that have a span.
+const lengthen = run => {
+  now.run = run;
+  const over = o => o.run.end + o.shift,
+    [longest] = view.others.sort((a, b) => over(b) - over(a)),
+    { end } = run;
+  longest?.run.time.at.forEach(t => {
+    if (t + longest.shift > end) run.time.at.push((run.end = t + longest.shift));
+  });
+};
+
 const setCursor = t => now.charts.forEach(c => c.u.setCursor({ left: c.u.valToPos(t, "x"), top: 1 }, true));
 const step = n => {
   const at = now.run.time.at,
@@ -337,7 +348,7 @@ const show = run => {
   fill($("below"), below(model, run, view));
 };
 const setTheme = (theme, keep) => {
-  document.documentElement.dataset.theme = theme;
+  root.dataset.theme = theme;
   if (keep)
     try {
       localStorage.setItem("proctor-theme", theme);
@@ -346,7 +357,7 @@ const setTheme = (theme, keep) => {
     }
   charts();
 };
-const toggleTheme = () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark", true);
+const toggleTheme = () => setTheme(root.dataset.theme === "dark" ? "light" : "dark", true);
 const help = () => ($("keys").open ? $("keys").close() : $("keys").showModal());
 
 const KEYS = {
@@ -417,13 +428,14 @@ const follow = () => {
     wait = setTimeout(resized, 100);
   });
   addEventListener("beforeprint", () => {
-    before = document.documentElement.dataset.theme;
+    before = root.dataset.theme;
     paper("1040px", "light");
   });
   addEventListener("afterprint", () => paper("", before));
 };
 
 model.runs.forEach(prepare);
+model.runs.forEach(lengthen);
 $("theme").onclick = toggleTheme;
 $("help").onclick = help;
 // Of a comparison the first run beside the baseline.

@@ -118,7 +118,8 @@ INSERT INTO entities(id, kind, name, first, last, counted)
 INSERT INTO gpu_samples
   SELECT n, 100 + k, CASE WHEN n NOT BETWEEN 16 AND 50 THEN 0 WHEN k = 0 THEN 0.9 WHEN n % 10 = 0 THEN 0.2 ELSE 0 END,
     CASE k WHEN 0 THEN min(n, 50) * 2147483648.0 ELSE 1073741824.0 END, 150323855360.0,
-    CASE WHEN k = 0 AND n BETWEEN 16 AND 50 THEN 650.0 ELSE 90.0 END, n * 100.0 * (k + 1), 40.0 + n / 4 - 10 * k
+    CASE WHEN k = 0 AND n BETWEEN 16 AND 50 THEN 650.0 ELSE 90.0 END,
+    n * 90.0 + CASE k WHEN 0 THEN 560.0 * max(0, min(n, 50) - 15) ELSE 0 END, 40.0 + n / 4 - 10 * k
   FROM times, (SELECT 0 AS k UNION ALL SELECT 1);
 
 INSERT INTO phases VALUES(1, 'load', 0, 14.5, 0, NULL), (2, 'train', 15000000000, 34.5, 0, NULL),
