@@ -209,7 +209,9 @@ static void write_reports(struct proctor_monitor *m)
         code = pr_report_write(&r, 1, list->items, list->count, &how, &err);
     if (code < 0)
         pr_event_problem(&m->session.events, m->session.stats.seconds,
-                         "the report cannot be written: %s", err.message);
+                         "the report cannot be written: %s%s%s%s", err.message,
+                         r ? "; `proctor report " : "", r ? r->id : "",
+                         r ? " -o FILE` makes it of the record" : "");
     pr_stored_close(r);
 }
 

@@ -227,6 +227,23 @@ static bool wants_names(char *const *paths, size_t count, const struct pr_report
     return wants;
 }
 
+/* One that cannot be written keeps no other back; the first of them is said. */
+static int draw_all(const struct known *k, char *const *paths, size_t count,
+                    const struct pr_report_how *how, struct proctor_error *err)
+{
+    struct proctor_error later;
+    int first = 0;
+    for (size_t i = 0; i < count; i++) {
+        int code = draw(k, paths[i], how->png, first < 0 ? &later : err);
+        first = first < 0 ? first : code;
+    }
+    if (how->append) {
+        int code = draw_behind(k, how->append, first < 0 ? &later : err);
+        first = first < 0 ? first : code;
+    }
+    return first;
+}
+
 int pr_report_write(struct pr_stored *const *runs, size_t count, char *const *paths,
                     size_t path_count, const struct pr_report_how *how, struct proctor_error *err)
 {
@@ -242,10 +259,8 @@ int pr_report_write(struct pr_stored *const *runs, size_t count, char *const *pa
         if (code == 0 && named)
             code = pr_by_name_read(&k.names[i], runs[i], &models[i], err);
     }
-    for (size_t i = 0; code == 0 && i < path_count; i++)
-        code = draw(&k, paths[i], how->png, err);
-    if (code == 0 && how->append)
-        code = draw_behind(&k, how->append, err);
+    if (code == 0)
+        code = draw_all(&k, paths, path_count, how, err);
     for (size_t i = 0; models && i < count; i++)
         pr_model_done(&models[i]);
     for (size_t i = 0; k.names && i < count; i++)

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { FOLDER } from "./browser.mjs";
 import { HOSTILE } from "./models.mjs";
 
-export const PROCTOR = process.env.PROCTOR;
+const PROCTOR = process.env.PROCTOR;
 const REAL = join(FOLDER, "real"),
   ROOT = fileURLToPath(new URL("../..", import.meta.url)),
   PYTHON = "/usr/bin/python3";
@@ -44,6 +44,13 @@ export const report = (name, records) => {
   const page = join(REAL, name + ".html");
   assert.equal(must(PROCTOR, ["report", ...records, "-o", page]), "");
   return { page, model: modelIn(page) };
+};
+// What `proctor compare` writes, and what it said.
+export const compare = (name, words, status) => {
+  const page = join(REAL, name + ".html"),
+    done = call(PROCTOR, ["compare", ...words, "-o", page]);
+  assert.equal(done.status, status, done.stderr);
+  return { page, model: modelIn(page), said: done.stderr };
 };
 export const run = (name, words, { status = 0, interval = "20ms", env = {} } = {}) => {
   assert.ok(PROCTOR && existsSync(PROCTOR), "PROCTOR names the program");

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { after, afterEach, test } from "node:test";
-import { close, coloured, drag, leave, numbers, picture, tile, visit } from "./browser.mjs";
+import { close, coloured, drag, leave, numbers, picture, shade, tile, visit } from "./browser.mjs";
 import { check } from "./contract.mjs";
-import { job, report, run, sql } from "./jobs.mjs";
+import { compare, job, report, run, sql } from "./jobs.mjs";
 import { faint } from "./sight.mjs";
 
 afterEach(leave);
@@ -296,24 +296,19 @@ test("two runs in one page", async () => {
 });
 
 test("a comparison of two runs, one of them larger and later, aligned by a phase", async () => {
-  const job = (wait, mib) =>
+  const work = (wait, mib) =>
     `import os, subprocess, time; time.sleep(${wait})
 subprocess.run([os.environ["PROCTOR"], "phase", "work", "--", "/usr/bin/python3", "-c",
   "import time; x = bytearray(${mib} << 20); time.sleep(0.6); del x; time.sleep(0.3)"], check=True)`;
-  const was = run("was", ["--name", "was", "/usr/bin/python3", "-c", job(0.2, 60)]),
-    is = run("is", ["--name", "is", "/usr/bin/python3", "-c", job(1.2, 120)]),
-    made = ["html", "json"].map(ending => join(REAL, "compared." + ending));
-  for (const file of made) {
-    const words = ["compare", was.record, is.record, "--align", "phase", "--fail-if", "mem.rss.peak > +10%"];
-    const done = spawnSync(PROCTOR, [...words, "-o", file], { encoding: "utf8" });
-    assert.equal(done.status, 1, done.stderr);
-    assert.match(done.stderr, /mem\.rss\.peak > \+10% holds/);
-  }
-  const model = JSON.parse(readFileSync(made[1], "utf8"));
+  const was = run("was", ["--name", "was", "/usr/bin/python3", "-c", work(0.2, 60)]),
+    is = run("is", ["--name", "is", "/usr/bin/python3", "-c", work(1.2, 120)]),
+    gate = ["--align", "phase", "--fail-if", "mem.rss.peak > +10%"],
+    { page: path, model, said } = compare("compared", [was.record, is.record, ...gate], 1);
+  assert.match(said, /mem\.rss\.peak > \+10% holds/);
   assert.deepEqual(check(model), []);
   assert.ok(model.comparison.shift[1] < -0.5, "the later one is moved back");
   for (const theme of ["light", "dark"]) {
-    const page = await visit(made[0], { theme });
+    const page = await visit(path, { theme });
     await picture(page, "compared-" + theme);
     assert.match(await text(page, "h1"), /time\.sleep\(1\.2\)/);
     const grey = await shade(page, "context"),

@@ -448,7 +448,11 @@ def test_what_cannot_become_a_report_is_said_before_the_job_starts(proctor, word
 def test_a_report_that_cannot_be_written_is_said_and_the_job_is_not_touched(proctor):
     done = proctor.run("-q", "--report", "no/such/r.json", "sh", "-c", "exit 5")
     assert done.returncode == 5
-    assert any("the report cannot be written" in line for line in said(done.stderr))
+    [line] = [line for line in said(done.stderr) if "the report cannot be written" in line]
+    later = re.search(r"`proctor (report \S+) -o FILE`", line)  # what it says can be done
+    assert proctor(*later.group(1).split(), "-o", "later.json").returncode == 0
+    done = proctor.run("-q", "--report", "no/such/r.json", "--report", "other.json", "true")
+    assert "no/such" in done.stderr and (proctor.work / "other.json").exists(), "one keeps no other back"
     done = proctor.run("-q", "--strict", "--report", "no/such/r.json", "true")
     assert done.returncode == 125
 
