@@ -5,7 +5,8 @@
 
 Many tests are about time, and a shared machine may stand still for a second. So what fails is tried
 once more, alone, and counts as passed if it passes then; its first failure stays in the output and
-its name stands in the end. Where more than a few fail the machine is not the reason: no second try."""
+its name stands in the end. Where more than a few fail the machine is not the reason, nor is it where a
+sanitizer has found something: no second try."""
 import argparse
 import json
 import os
@@ -23,6 +24,7 @@ SANITIZER = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0",
              "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-rs"]
 SECOND_TRIES = 8  # in the whole run
+DEFECT = re.compile(r"(Address|Leak|UndefinedBehavior)Sanitizer|runtime error:")
 
 
 class Count:
@@ -60,7 +62,7 @@ def build(folder, options):
 
 
 def unit_program(test, env):
-    """Every cmocka program speaks TAP. How many passed, failed, were skipped."""
+    """Every cmocka program speaks TAP. How many passed, failed, were skipped; was it time, perhaps?"""
     done = run(test["cmd"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                errors="replace", timeout=300,
                env={**os.environ, **test["env"], **env, "CMOCKA_MESSAGE_OUTPUT": "TAP"})
@@ -75,7 +77,7 @@ def unit_program(test, env):
     if failed:
         print(done.stdout)
     print(f"{test['name']}: {passed} passed, {failed} failed", flush=True)
-    return passed, failed, skipped
+    return (passed, failed, skipped), not DEFECT.search(done.stdout)
 
 
 def unit(folder, count, env):
@@ -83,39 +85,40 @@ def unit(folder, count, env):
     tests = json.loads(run(["meson", "introspect", "--tests", folder], check=True,
                            stdout=subprocess.PIPE, text=True).stdout)
     for test in tests:
-        found = unit_program(test, env)
-        if count.may_try_again(found[1]):
-            found = unit_program(test, env)
+        found, perhaps = unit_program(test, env)
+        if perhaps and count.may_try_again(found[1]):
+            found, _ = unit_program(test, env)
             if not found[1]:
                 count.again.append(f"{test['name']}, {folder}")
         count.add(*found)
 
 
 def pytest_once(folder, env, scratch, words):
-    """What failed by name, and how many passed, failed, were skipped."""
+    """What failed by name; how many passed, failed, were skipped; was it time, perhaps?"""
     report = pathlib.Path(scratch) / "report.xml"
     report.unlink(missing_ok=True)
     done = run([*PYTEST, "-o", f"cache_dir={scratch}/cache", "--junitxml", report, *words],
                env={**os.environ, **env, "PROCTOR": str(ROOT / folder / "proctor"),
                     "PROCTOR_BUILD": str(ROOT / folder)})
     if not report.exists():
-        return [], (0, 1, 0)
+        return [], (0, 1, 0), False
     suite = xml.parse(report).getroot().find("testsuite")
     total, skipped = int(suite.get("tests")), int(suite.get("skipped"))
     bad = [c for c in suite.iter("testcase") if c.find("failure") is not None or c.find("error") is not None]
     failed = len(bad)
     if done.returncode and not failed:
         failed = 1
-    return [f"{c.get('classname')}.{c.get('name')}" for c in bad], (total - failed - skipped, failed, skipped)
+    perhaps = not DEFECT.search("".join(text for case in bad for text in case.itertext()))
+    return [f"{c.get('classname')}.{c.get('name')}" for c in bad], (total - failed - skipped, failed, skipped), perhaps
 
 
 def pytest(folder, count, env, paths):
     title(f"{' '.join(paths)}, {folder}")
     with tempfile.TemporaryDirectory() as scratch:
-        names, (passed, failed, skipped) = pytest_once(folder, env, scratch, paths)
-        if names and count.may_try_again(failed):
+        names, (passed, failed, skipped), perhaps = pytest_once(folder, env, scratch, paths)
+        if names and perhaps and count.may_try_again(failed):
             title(f"once more: {', '.join(names)}, {folder}")
-            still, (mended, failing, _) = pytest_once(folder, env, scratch, ["--last-failed", *paths])
+            still, (mended, failing, _), _ = pytest_once(folder, env, scratch, ["--last-failed", *paths])
             # Nothing else may have come in between: as many as failed were tried.
             if mended + failing == failed:
                 passed, failed = passed + mended, failing

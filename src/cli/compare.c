@@ -222,7 +222,7 @@ static int compare(struct compare *c, char *const *names, size_t count, enum for
     struct proctor_error err;
     if (!gather(c, names, count))
         return EXIT_NO_ANSWER;
-    if (!c->all.side[0].count)
+    if (c->config->save_baseline && !c->config->baseline.count)
         return save(c) ? 0 : EXIT_NO_ANSWER;
     if (pr_compare(&c->all, strcmp(c->config->align, "phase") == 0, &err) < 0) {
         pr_complain("compare: %s", err.message);
@@ -276,5 +276,5 @@ int pr_main_compare(int argc, char **argv)
         pr_comparison_done(&c->all);
     free(c);
     pr_config_done(&config);
-    return status;
+    return status == 0 && fflush(stdout) != 0 ? EXIT_NO_ANSWER : status; /* 1 would be a finding */
 }

@@ -80,7 +80,8 @@ int pr_report_replace(const char *path, const struct pr_buf *text)
     if (snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid()) >=
         (int)sizeof temporary)
         return -ENAMETOOLONG;
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    unlink(temporary); /* of somebody who had our pid before us */
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     int code = write_all(fd < 0 ? -errno : fd, text);
     if (code == 0 && rename(temporary, path) < 0)
         code = -errno;

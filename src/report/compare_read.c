@@ -173,6 +173,7 @@ int pr_side_add_run(struct pr_side *side, const struct pr_stored *r, struct proc
                         c ? "its summary cannot be read" : "out of memory");
     if (code == 0) {
         c->good = pr_recorded_ending(r, ending, sizeof ending);
+        free(c->ending);
         c->ending = strdup(ending);
         c->machine = pr_recorded_machine(r);
     }
@@ -222,11 +223,15 @@ int pr_side_add_file(struct pr_side *side, struct pr_db *db, const char *path,
                         pr_text_tail(path, 100));
     code = check_file(db, text, path, err);
     struct pr_query *q =
-        code == 0 ? ask(db, text, "SELECT json(value) FROM json_each(?1, '$.runs') ORDER BY key")
-                  : NULL;
+        code == 0
+            ? ask(db, text,
+                  "SELECT CASE type WHEN 'object' THEN json(value) END FROM json_each(?1, '$.runs')"
+                  " ORDER BY key")
+            : NULL;
     while (code == 0 && step(q)) {
         struct pr_case *c = add_case(side);
-        if (!c || !read_case(c, db, pr_query_get_text(q, 0)))
+        const char *one = pr_query_get_text(q, 0);
+        if (!c || !one || !read_case(c, db, one))
             code =
                 pr_error(err, c ? EINVAL : ENOMEM, "--baseline: '%s': %s", pr_text_tail(path, 100),
                          c ? "one of its runs has no figures; make it again with --save-baseline"

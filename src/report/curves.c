@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define VALUE_MOST  1e18 /* nothing that is measured is more: a file may say anything */
 #define GAP_FACTOR  2.5
 #define GAP_LEAST   0.1 /* seconds more than usual: less is only late */
 #define LATE_FACTOR 1.5
@@ -150,7 +151,7 @@ static bool is_gap(struct pr_curves *c, double interval)
 void pr_curves_sample(struct pr_curves *c, double at, double interval)
 {
     interval = c->samples ? at - c->at : fmax(0, fmin(interval, at));
-    if (!isfinite(at) || (c->samples && !(interval > 0))) /* a file that says anything */
+    if (!isfinite(at) || at < 0 || (c->samples && !(interval > 0))) /* a file that says anything */
         return;
     double usual = c->usual;
     bool gap = c->samples && is_gap(c, interval);
@@ -180,7 +181,7 @@ double pr_curves_since(const struct pr_curves *c, int curve)
 
 void pr_curves_put(struct pr_curves *c, int curve, double v, double reach)
 {
-    if (curve < 0 || !isfinite(v) || !c->samples)
+    if (curve < 0 || !(fabs(v) <= VALUE_MOST) || !c->samples)
         return;
     struct pr_curve *k = &c->items[curve];
     double from = pr_curves_since(c, curve) <= reach ? k->last : c->from;

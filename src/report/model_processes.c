@@ -81,6 +81,8 @@ static int add(struct pr_model *m, const struct pr_stored *r, struct chosen *c, 
         return c->place[i];
     ssize_t above = parent_of(c->roll, e);
     int parent = above < 0 ? -1 : add(m, r, c, (size_t)above, deep + 1);
+    if (c->place[i] >= 0) /* it was its own ancestor: a file may say anything */
+        return c->place[i];
     struct pr_model_process *p =
         m->processes.count < MODEL_PROCESSES ? LIST_ADD(m, &m->processes) : NULL;
     if (!p)

@@ -218,6 +218,7 @@ static bool nearest(const void *of, struct pr_buf *out)
     bool there = pr_query_new(&q, f->r->db,
                               "SELECT e.pid, e.name, p.fds, p.fds_ratio FROM process_samples p"
                               " JOIN entities e ON e.id = p.entity WHERE p.fds_ratio > 0"
+                              " AND p.fds > 0"
                               " ORDER BY p.fds_ratio DESC LIMIT 1") == 0 &&
                  pr_query_step(q) == 1;
     if (there) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the summary has already: statistics, phases, names, devices. SQLite reads its JSON. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +143,8 @@ static void add_phase(struct pr_model *m, struct pr_query *q)
                                  .end = begin + seconds,
                                  .level = level,
                                  .parent = parent,
-                                 .count = (int)fmax(1, pr_query_get_number(q, INSTANCES)),
+                                 .count =
+                                     (int)fmin(INT_MAX, fmax(1, pr_query_get_number(q, INSTANCES))),
                                  .exact = pr_query_get_int(q, EXACT) != 0,
                                  .stats = calloc(m->series.count + 1, sizeof *p->stats)};
     m->failed |= !p->stats;

@@ -66,7 +66,7 @@ static void take_points(struct frame *f, const struct pr_curve *curve)
     }
     for (size_t i = 0; i < t->count; i++) {
         double column = pr_curves_at(t, i) / f->end * POINTS;
-        size_t to = each ? i : column >= POINTS ? POINTS - 1 : (size_t)column;
+        size_t to = each ? i : column >= POINTS ? POINTS - 1 : (size_t)fmax(0, column);
         fold_in(&f->points[to], &curve->cell[i]);
     }
 }
@@ -262,8 +262,11 @@ static void axis(struct pr_buf *out, const struct frame *f)
     double step = pr_svg_step(all / by, room) * by;
     if (f->p->unit == UNIT_COUNT)
         step = fmax(1, step);
-    for (double v = -floor(f->down / step) * step; !f->p->absent && v <= f->up * (1 + 1e-9);
-         v += step) {
+    double lowest = -floor(f->down / step) * step;
+    for (int i = 0; i <= 2 * room + 2 && !f->p->absent; i++) {
+        double v = lowest + i * step;
+        if (!(v <= f->up * (1 + 1e-9)))
+            break;
         pr_svg_line(out, f->box.x, y_of(f, v), f->box.x + f->box.w, y_of(f, v),
                     fabs(v) < step / 2 ? SVG_CONTEXT : SVG_GRID, 1, NULL);
         pr_buf_reset(&text);

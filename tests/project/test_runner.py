@@ -68,3 +68,9 @@ def test_many(i): assert mark.with_suffix(".1").exists() and False
 def test_a_file_that_cannot_be_read_is_a_failure(runner, tmp_path, capfd):
     count, _ = outcome(runner, tmp_path, "import nothing_of_that_name\n", capfd)
     assert count.failed and not count.again
+
+
+def test_what_a_sanitizer_found_is_not_tried_again(runner, tmp_path, capfd):
+    text = FLAKY.replace("first failure", "ERROR: AddressSanitizer: heap-use-after-free")
+    count, _ = outcome(runner, tmp_path, text, capfd)
+    assert (count.passed, count.failed, count.again) == (1, 2, [])
