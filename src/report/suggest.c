@@ -125,7 +125,8 @@ static const char *vendor_of(const char *driver)
 static void take_rest(struct pr_use *u, struct pr_query *q, const struct pr_stored *r)
 {
     double p95 = number(q, USED_P95), mean = number(q, USED_MEAN);
-    u->limit = number(q, USED_LIMIT);
+    /* That of the start and that of the end: a group that is gone may have left the machine's. */
+    u->limit = fmin(number(q, USED_LIMIT), r->limits.total[LIMIT_MEMORY]);
     u->own_limit = strcmp(r->limits.source[LIMIT_MEMORY], "machine") != 0;
     u->oom = number(q, USED_OOM) > 0 || pr_query_get_int(q, USED_OOM_EVENTS) > 0;
     u->cores_limit = number(q, USED_CORES);

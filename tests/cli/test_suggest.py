@@ -164,6 +164,11 @@ def test_after_an_oom_the_limit_counts_and_not_the_peak(proctor, plain):
     assert "oom (killed by SIGKILL): a whole run may take more" in found["notes"]
 
 
+def test_the_limit_is_the_lower_of_start_and_end(proctor, plain):
+    path = changed(killed(plain, "oom"), "late", {"$.limits.memory.bytes": 24 << 30})
+    assert figures(proctor, path)["memory"]["bytes"] == 1.5 * (1 << 30)
+
+
 def test_after_a_real_oom(proctor, make_group):  # noqa: F811
     group = make_group("memory")
     limit = next(f for f in ("memory.max", "memory.limit_in_bytes") if (group.path / f).exists())
