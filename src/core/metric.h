@@ -28,8 +28,7 @@ enum pr_scope {
     SCOPE_GPU = 128,
 };
 enum pr_kind { KIND_GAUGE, KIND_COUNTER, KIND_RATE, KIND_RATIO, KIND_HIGH_WATER };
-/* FOLD_OWN: the sum of a counter that no parent takes over from a child. */
-enum pr_fold { FOLD_NONE, FOLD_SUM, FOLD_MAX, FOLD_OWN };
+enum pr_fold { FOLD_NONE, FOLD_SUM, FOLD_MAX, FOLD_OWN /* a sum that no parent takes over */ };
 enum pr_limit { LIMIT_CPU, LIMIT_MEMORY, LIMIT_COUNT };
 
 /* The readings that a metric may need. */
@@ -105,7 +104,6 @@ bool pr_metric_is_derived(enum pr_metric_id id);
 /* True for what the job or the machine has one of; the others are of each device alone. */
 bool pr_metric_is_single(enum pr_metric_id id);
 const char *pr_metric_kind_name(enum pr_kind kind);
-/* "process, job", "system, disk", ... */
-const char *pr_metric_scope_name(unsigned scope);
+const char *pr_metric_scope_name(unsigned scope); /* "process, job", "system, disk", ... */
 /* "lower bound", ...; NULL for MARK_NONE. */
 const char *pr_mark_name(enum pr_mark mark);

@@ -12,6 +12,8 @@
 #define PROCESSES_MOST 25
 #define EVENTS_MOST    50
 #define NAME_LETTERS   40
+#define CALLED_LETTERS 60
+#define CALLED_IN_TEXT 22
 
 /* --- phases ------------------------------------------------------------------------------------
  */
@@ -134,6 +136,15 @@ static int more_cpu_first(const void *a, const void *b)
     return i != k ? (i < k ? 1 : -1) : x->pid - y->pid;
 }
 
+/* What it was called with, without the folder of its program; plain text has little room. */
+static void called(struct pr_doc *d, const struct pr_model_process *p)
+{
+    const char *text = p->command ? p->command : p->name,
+               *slash = memrchr(text, '/', strcspn(text, " "));
+    pr_doc_code(d, slash && slash[1] && slash[1] != ' ' ? slash + 1 : text,
+                d->markdown ? CALLED_LETTERS : CALLED_IN_TEXT);
+}
+
 static void process_row(struct pr_doc *d, struct pr_doc_table *t, const struct pr_model_process *p)
 {
     const struct {
@@ -142,7 +153,7 @@ static void process_row(struct pr_doc *d, struct pr_doc_table *t, const struct p
     } cells[] = {{p->cpu, UNIT_SECONDS},   {p->peak, UNIT_BYTES},
                  {p->read, UNIT_BYTES},    {p->written, UNIT_BYTES},
                  {p->begin, UNIT_SECONDS}, {p->end - p->begin, UNIT_SECONDS}};
-    pr_doc_code(d, p->name, NAME_LETTERS);
+    called(d, p);
     pr_doc_cell(d, t);
     pr_doc_human(d, p->pid, UNIT_COUNT);
     pr_doc_cell(d, t);

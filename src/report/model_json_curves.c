@@ -221,19 +221,6 @@ static void tiles(struct pr_json *j, const struct pr_model *m)
     pr_json_close(j, ']');
 }
 
-/* NULL where something can be drawn; else why not, "" for a chart that is then left out. */
-static const char *chart_absent(const struct pr_model *m, const struct pr_chart *c)
-{
-    const char *why = c->absent ? c->absent : "";
-    for (size_t i = 0; i < COUNT(c->lines) && c->lines[i].role; i++) {
-        const struct pr_model_series *s = pr_model_find(m, c->lines[i].group);
-        if (s && m->curves.items[s->curve].known)
-            return NULL;
-        why = s ? "the run was too short for a curve" : why;
-    }
-    return why;
-}
-
 static void chart(struct pr_json *j, const struct pr_model *m, const struct pr_chart *c)
 {
     struct pr_buf words = {0};
@@ -256,7 +243,7 @@ static void chart(struct pr_json *j, const struct pr_model *m, const struct pr_c
             pr_json_close(j, '}');
         }
     pr_json_close(j, ']');
-    pr_put_text(j, "absent", chart_absent(m, c));
+    pr_put_text(j, "absent", pr_chart_absent(m, c));
     pr_chart_text(m, c, &words);
     pr_put_text(j, "text", pr_buf_text(&words));
     pr_put_text(j, "note", c->note);
@@ -269,7 +256,7 @@ static void charts(struct pr_json *j, const struct pr_model *m)
     pr_json_key(j, "charts");
     pr_json_open(j, '[');
     for (size_t i = 0; i < pr_chart_count; i++) {
-        const char *absent = chart_absent(m, &pr_charts[i]);
+        const char *absent = pr_chart_absent(m, &pr_charts[i]);
         if (!absent || *absent)
             chart(j, m, &pr_charts[i]);
     }

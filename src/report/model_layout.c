@@ -157,6 +157,23 @@ const struct pr_model_column pr_device_columns[] = {
 };
 const size_t pr_device_column_count = COUNT(pr_device_columns);
 
+/* --- what can be drawn --------------------------------------------------------------------------
+ */
+
+const char *pr_chart_absent(const struct pr_model *m, const struct pr_chart *c)
+{
+    const char *why = c->absent ? c->absent : "";
+    for (size_t i = 0; i < COUNT(c->lines) && c->lines[i].role; i++)
+        for (size_t k = 0; k < m->series.count; k++) {
+            if (m->series.items[k].group != c->lines[i].group)
+                continue;
+            if (m->curves.items[m->series.items[k].curve].known)
+                return NULL;
+            why = "the run was too short for a curve";
+        }
+    return why;
+}
+
 /* --- the text alternative ----------------------------------------------------------------------
  */
 

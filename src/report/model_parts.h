@@ -86,5 +86,7 @@ struct pr_model_column {
 };
 extern const struct pr_model_column pr_match_columns[], pr_device_columns[];
 extern const size_t pr_match_column_count, pr_device_column_count;
+/* NULL where something can be drawn; else why not, "" for a chart that is then left out. */
+const char *pr_chart_absent(const struct pr_model *m, const struct pr_chart *c);
 /* The text alternative of a chart. */
 void pr_chart_text(const struct pr_model *m, const struct pr_chart *c, struct pr_buf *out);

@@ -103,7 +103,7 @@ static void bar(struct picture *c, double share, const char *paint)
     bool fine = c->p->look.bars;
     int parts = (int)lround(fmin(1, fmax(0, share)) * BAR * 8), whole = parts / 8;
     int part = fine ? parts % 8 : 0;
-    pr_page_paint(c->p, share >= NEAR_LIMIT ? PAINT_TROUBLE : paint);
+    pr_page_paint(c->p, paint);
     for (int i = 0; i < whole; i++)
         pr_buf_str(c->p->out, fine ? "\u2588" : "#");
     pr_buf_str(c->p->out, eighths[part]);
@@ -172,13 +172,14 @@ static void words(struct picture *c, const struct pr_model_series *s, enum words
 static void row(struct picture *c, const struct pr_model_series *s, const struct row *how)
 {
     double share = share_of(s, how->words);
+    bool near = how->words == WORDS_PEAK && share >= NEAR_LIMIT; /* busy CPUs are no trouble */
     pr_page_label(c->p, how->name ? how->name : s->label);
     curve(c, s, how->paint);
     pad(c->p->out, 2);
     if (isnan(share))
         pad(c->p->out, BAR);
     else
-        bar(c, share, how->paint);
+        bar(c, share, near ? PAINT_TROUBLE : how->paint);
     pad(c->p->out, 2);
     words(c, s, how->words);
     pr_page_end(c->p);

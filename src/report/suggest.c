@@ -41,50 +41,44 @@ enum column {
     USED_FINDING,
 };
 #define METRIC_OF(key, stat) "json_extract(?1, '$.metrics.\"" key "\"." stat "')"
-static const char query[] = "SELECT " METRIC_OF("mem.rss.peak", "peak") ", " METRIC_OF("mem.rss", "peak") ", " METRIC_OF(
-    "mem.pss",
-    "peak") ", " METRIC_OF("mem.pss",
-                           "mark") ","
-                                   " (SELECT max(json_extract(value, '$.\"mem.rss.peak\"'))"
-                                   " FROM json_each(?1, '$.processes.commands')),"
-                                   " json_extract(?1, '$.accounting.memory_peak.complete'),"
-                                   " json_extract(?1, '$.accounting.memory_peak.upper'),"
-                                   " json_extract(?1, '$.limits.memory.bytes'), " METRIC_OF(
-                                       "oom.kills",
-                                       "total") ","
-                                                " (SELECT count(*) FROM json_each(?1, '$.events') "
-                                                "WHERE json_extract(value, '$.type') = 'oom'),"
-                                                " " METRIC_OF("cpu.usage", "p95") ", " METRIC_OF(
-                                                    "cpu.usage",
-                                                    "mean") ","
-                                                            " json_extract(?1, "
-                                                            "'$.limits.cpu.cores'), " METRIC_OF(
-                                                                "cpu.throttled",
-                                                                "total") ","
-                                                                         " json_extract(?1, "
-                                                                         "'$.run.duration'),"
-                                                                         " " METRIC_OF(
-                                                                             "gpu.count",
-                                                                             "peak") ","
-                                                                                     " (SELECT "
-                                                                                     "max(json_"
-                                                                                     "extract("
-                                                                                     "value, "
-                                                                                     "'$.metrics."
-                                                                                     "\"gpu.job."
-                                                                                     "mem\".peak'))"
-                                                                                     " FROM "
-                                                                                     "json_each(?1,"
-                                                                                     " '$.devices')"
-                                                                                     "),"
-                                                                                     " (SELECT "
-                                                                                     "json_extract("
-                                                                                     "value, "
-                                                                                     "'$.driver') "
-                                                                                     "FROM "
-                                                                                     "json_each(?1,"
-                                                                                     " '$.devices')"
-                                                                                     " LIMIT 1)";
+/* Where each is in a summary. */
+static const char *const places[] = {
+    [USED_RSS_MARK] = METRIC_OF("mem.rss.peak", "peak"),
+    [USED_RSS] = METRIC_OF("mem.rss", "peak"),
+    [USED_PSS] = METRIC_OF("mem.pss", "peak"),
+    [USED_PSS_MARK] = METRIC_OF("mem.pss", "mark"),
+    [USED_ONE] = "(SELECT max(json_extract(value, '$.\"mem.rss.peak\"'))"
+                 " FROM json_each(?1, '$.processes.commands'))",
+    [USED_COMPLETE] = "json_extract(?1, '$.accounting.memory_peak.complete')",
+    [USED_UPPER] = "json_extract(?1, '$.accounting.memory_peak.upper')",
+    [USED_LIMIT] = "json_extract(?1, '$.limits.memory.bytes')",
+    [USED_OOM] = METRIC_OF("oom.kills", "total"),
+    [USED_OOM_EVENTS] = "(SELECT count(*) FROM json_each(?1, '$.events')"
+                        " WHERE json_extract(value, '$.type') = 'oom')",
+    [USED_P95] = METRIC_OF("cpu.usage", "p95"),
+    [USED_MEAN] = METRIC_OF("cpu.usage", "mean"),
+    [USED_CORES] = "json_extract(?1, '$.limits.cpu.cores')",
+    [USED_THROTTLED] = METRIC_OF("cpu.throttled", "total"),
+    [USED_SECONDS] = "json_extract(?1, '$.run.duration')",
+    [USED_GPUS] = METRIC_OF("gpu.count", "peak"),
+    [USED_GPU_MEMORY] = "(SELECT max(json_extract(value, '$.metrics.\"gpu.job.mem\".peak'))"
+                        " FROM json_each(?1, '$.devices'))",
+    [USED_GPU_DRIVER] = "(SELECT json_extract(value, '$.driver')"
+                        " FROM json_each(?1, '$.devices') LIMIT 1)",
+    [USED_FINDING] = "json_extract(?1, '$.findings[0]')",
+};
+
+static int ask(struct pr_query **ret, const struct pr_stored *r, const char *json)
+{
+    struct pr_buf sql = {0};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        pr_buf_printf(&sql, "%s %s", i ? "," : "SELECT", places[i]);
+    int code = pr_query_new(ret, r->db, pr_buf_text(&sql));
+    if (code == 0)
+        pr_query_text(*ret, 1, json);
+    pr_buf_done(&sql);
+    return code;
+}
 
 /* A file may say anything; what cannot be is not known. */
 static double number(struct pr_query *q, enum column column)
@@ -134,8 +128,10 @@ static void take_rest(struct pr_use *u, struct pr_query *q, const struct pr_stor
     u->limit = number(q, USED_LIMIT);
     u->own_limit = strcmp(r->limits.source[LIMIT_MEMORY], "machine") != 0;
     u->oom = number(q, USED_OOM) > 0 || pr_query_get_int(q, USED_OOM_EVENTS) > 0;
-    u->cores = fmax(p95, mean);
     u->cores_limit = number(q, USED_CORES);
+    u->cores = fmax(p95, mean);
+    if (u->cores > u->cores_limit && u->cores_limit > 0) /* times come in steps: more cannot be */
+        u->cores = u->cores_limit;
     u->throttled = number(q, USED_THROTTLED);
     u->seconds = number(q, USED_SECONDS);
     u->gpus = number(q, USED_GPUS);
@@ -171,16 +167,17 @@ int pr_suggestion_add(struct pr_suggestion *s, const struct pr_stored *r, struct
     int code = pr_recorded_machine(r)
                    ? pr_error(err, EINVAL, "'%.180s' is of a machine; name a run of a job", r->id)
                    : pr_recorded_summary(r, &json, err);
-    if (code == 0 && (code = pr_query_new(&q, r->db, query)) == 0) {
-        pr_query_text(q, 1, pr_buf_text(&json));
-        code = pr_query_step(q);
-        if (code == 1) {
+    if (code == 0) {
+        int found = ask(&q, r, pr_buf_text(&json));
+        found = found < 0 ? found : pr_query_step(q);
+        if (found == 1) {
             take_memory(u, q);
             take_rest(u, q, r);
             take_end(u, r);
             s->count++;
+        } else {
+            code = pr_stored_failure(r, found < 0 ? found : -EUCLEAN, err);
         }
-        code = code == 1 ? 0 : pr_stored_failure(r, code < 0 ? code : -EUCLEAN, err);
     }
     pr_query_free(q);
     pr_buf_done(&json);
@@ -222,7 +219,7 @@ static double memory_of(const struct pr_suggestion *s, const struct pr_use *u)
 {
     if (!u->oom || is_answered(s, u))
         return u->memory * (1 + s->margin);
-    return AFTER_OOM * (u->own_limit ? fmax(u->limit, u->memory) : u->memory);
+    return AFTER_OOM * (u->own_limit ? u->limit : u->memory);
 }
 
 static void suggest_memory(struct pr_suggestion *s)

@@ -8,7 +8,7 @@ enum pr_need { NEED_NONE, NEED_CORES, NEED_MEMORY, NEED_TIME, NEED_GPUS, NEEDS }
 
 /* What a run used, and how it ended. NaN is unknown. */
 struct pr_use {
-    char id[64], ending[64], finding[300],
+    char id[64], ending[64], finding[512],
         vendor[32]; /* vendor: of GPUs, as Kubernetes calls what they offer */
     bool good, oom, own_limit,
         timed; /* own_limit: it is not the machine's; timed: from its start */

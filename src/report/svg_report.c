@@ -104,21 +104,6 @@ static void add_line(struct picture *to, const struct pr_model *m, const struct 
         add_bounds(p, s, share);
 }
 
-static bool has_series(const struct pr_model *m, const struct pr_chart *c, bool drawn)
-{
-    for (size_t i = 0; i < COUNT(c->lines) && c->lines[i].role; i++)
-        for (size_t k = 0; k < m->series.count; k++)
-            if (m->series.items[k].group == c->lines[i].group &&
-                (!drawn || m->curves.items[m->series.items[k].curve].known))
-                return true;
-    return false;
-}
-
-static const char *why_empty(const struct pr_model *m, const struct pr_chart *c)
-{
-    return has_series(m, c, false) ? "too few samples for a curve" : c->absent;
-}
-
 static void take_chart(struct picture *to, const struct pr_model *m, const struct pr_chart *c)
 {
     struct pr_plot *p = &to->plot;
@@ -128,7 +113,7 @@ static void take_chart(struct picture *to, const struct pr_model *m, const struc
         for (size_t k = 0; k < m->series.count; k++)
             if (m->series.items[k].group == c->lines[i].group)
                 add_line(to, m, &m->series.items[k], c->lines[i].role);
-    p->absent = p->count ? NULL : why_empty(m, c);
+    p->absent = pr_chart_absent(m, c);
 }
 
 /* --- what happened -----------------------------------------------------------------------------
@@ -306,7 +291,7 @@ static size_t first_charts(const struct pr_chart **list, size_t most)
 /* One that has nothing to draw takes no more room than the words that say so. */
 static double height_of(const struct pr_model *m, const struct pr_chart *c)
 {
-    return has_series(m, c, true) ? PLOT_HEIGHT : ABSENT_HEIGHT;
+    return pr_chart_absent(m, c) ? ABSENT_HEIGHT : PLOT_HEIGHT;
 }
 
 static void draw_chart(struct pr_buf *out, const struct pr_model *m, const struct pr_chart *c,

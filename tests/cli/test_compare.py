@@ -369,7 +369,7 @@ def test_without_a_common_phase_there_is_nothing_to_align_by(proctor, plain):
 
 def test_a_page_lays_the_phase_at_the_same_time(proctor, page):  # noqa: F811
     runs = [recorded(proctor, f"p{i}", "sh", "-c", f'sleep {wait}; "{PROCTOR}" phase work -- sleep 0.2')
-            for i, wait in enumerate((0.1, 0.6))]
+            for i, wait in enumerate((0.1, 1.6))]
     compare(proctor, *runs, "--align", "phase", "-o", "x.json")
     model = json.loads((proctor.work / "x.json").read_text())
     keeps_to_contract(proctor.work / "x.json")

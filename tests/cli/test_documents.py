@@ -161,6 +161,11 @@ def test_phases_have_the_figures_of_their_samples(proctor, golden):
         [(cpu, peak)] = query(golden, "SELECT max(cpu_time_seconds) - min(cpu_time_seconds), max(mem_pss_bytes) "
                                       "FROM job_samples WHERE sample BETWEEN ? AND ?", first, last)
         assert (row["CPU time"], row["memory peak"]) == (human(cpu, "seconds"), human(peak, "bytes")), name
+        # Of the GPUs, what was read after the first of these samples, each reading for the time before it.
+        [busy] = query(golden, "SELECT sum(gpu_util_ratio * interval) / sum(interval) FROM gpu_samples "
+                               "JOIN job_samples USING (sample) WHERE sample > ? AND sample <= ?",
+                       0 if first == 1 else first, last)
+        assert row["GPU mean"] == human(busy, "ratio"), name
 
 
 def test_devices_have_the_figures_of_their_rows(proctor, golden):
@@ -432,6 +437,10 @@ def test_all_forms_say_the_same(proctor):
     [named] = tables(texts["md"])["name"]
     assert named["name"] == "`py`" and named["processes"] == str(match["instances"])
     assert max(len(line) for line in texts["txt"].splitlines()) <= 100
+    called = query(path, "SELECT command FROM entities WHERE command LIKE '%python3 -c x =%'")
+    assert called and all(r["process"].startswith("`python3 -c x = bytearray(50 << 20)")
+                          for r in tables(texts["md"])["process"] if "bytearray" in r["process"])
+    assert "python3 -c x = bytearray" in texts["md"]
 
 
 def test_a_report_of_each_form_at_the_end_of_a_run(proctor):

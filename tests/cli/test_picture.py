@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`proctor show` on a terminal: curves, bars, phases and events, drawn from what the record says."""
+import random
 import re
+import shutil
 import sqlite3
 
 import pytest
@@ -9,6 +11,7 @@ from proctor_cli import PROCTOR
 from test_gpu import FAKE, TWO, Gpu
 from test_report import GAP, SECONDS, SPIKE, long_run, recorded
 from test_runs import on_terminal
+from test_runs_damage import VALUES, columns
 
 LEVELS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 ASCII_LEVELS = "_.:-=+*#"
@@ -122,6 +125,25 @@ def test_hostile_names_of_phases_stay_within_their_columns(proctor):
     rows, wide = picture(proctor, path, 120)
     assert len(rows["phases"]) <= wide and "\x1b" not in rows["phases"]
     assert "\u2502\\x1b[31mred" in rows["phases"] and "\u2502a\\x0ab" in rows["phases"] and "\u2502xxx" in rows["phases"]
+
+
+def test_whatever_a_file_says(proctor, job):
+    """Any value in any column: it is drawn, or it is said why not."""
+    dice, drawn = random.Random(1), 0
+    for turn in range(40):
+        bad = proctor.work / "bad.proctor"
+        shutil.copy(job, bad)
+        db = sqlite3.connect(bad, isolation_level=None)
+        for table, column in dice.sample(list(columns(db)), 3):
+            try:
+                db.execute(f"UPDATE {table} SET {column} = {dice.choice(VALUES)}")
+            except sqlite3.DatabaseError:
+                pass  # a key, or NOT NULL
+        db.close()
+        text = on_terminal(proctor, "show", bad, columns=dice.choice([80, 140]), statuses=(0, 1), NO_COLOR="1")
+        assert "Sanitizer" not in text and "runtime error" not in text and "\x1b" not in text, text
+        drawn += bool(set(LEVELS) & set(text))
+    assert drawn > 20
 
 
 def test_a_very_long_run_is_not_read_for_a_picture(proctor):

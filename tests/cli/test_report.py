@@ -154,7 +154,7 @@ def test_the_curve_of_a_process_is_what_it_used(proctor):
     points = [v or 0 for v in root["spark"]]
     assert len(points) == 60 and sampled > 0.9
     assert sum(points) * width == pytest.approx(sampled, rel=0.02)
-    assert sum(points[:int(0.9 / width)]) * width < 0.1, "as long as it waits for its child"
+    assert sum(points[:int(0.9 / width)]) * width < 0.1  # while it slept, however long the rest took
     sleeper = next(p for p in run["processes"]["list"] if p["name"] == "sleep")
     assert sleeper["spark"][0] is not None and sleeper["spark"][-1] is None
 

@@ -13,7 +13,8 @@ import subprocess
 import pytest
 
 from proctor_cli import query, skip_visibly, wait_until
-from test_gpu import FAKE, GB, TWO, Gpu, job  # noqa: F401
+from test_cgroup import make_group  # noqa: F401 (a fixture)
+from test_gpu import FAKE, GB, TWO, Gpu, job
 
 MIB = 1 << 20
 SYSTEMS = ["slurm", "kubernetes", "nextflow", "snakemake", "docker"]
@@ -52,7 +53,8 @@ def used(mib=None, cores=None, seconds=None, **more):
         figures |= {'$.metrics."mem.rss.peak".peak': mib * MIB, '$.metrics."mem.rss".peak': mib * MIB,
                     "$.accounting.memory_peak.complete": True}
     if cores is not None:
-        figures |= {'$.metrics."cpu.usage".p95': cores, '$.metrics."cpu.usage".mean': cores / 2}
+        figures |= {'$.metrics."cpu.usage".p95': cores, '$.metrics."cpu.usage".mean': cores / 2,
+                    "$.limits.cpu.cores": 64}
     if seconds is not None:
         figures["$.run.duration"] = seconds
     return figures | more
@@ -78,7 +80,10 @@ def test_a_real_job_gets_what_it_had_and_the_margin(proctor):
     assert found["margin"] == pytest.approx(0.2)
     assert peak * 1.2 <= found["memory"]["bytes"] <= peak * 1.2 * 1.07
     assert found["time"]["seconds"] == math.ceil(lasted * 1.2)
-    assert found["cpu"]["cores"] == 1
+    [busy] = query(path, "SELECT min(json_extract(json, '$.limits.cpu.cores'),"
+                         " max(json_extract(json, '$.metrics.\"cpu.usage\".p95'),"
+                         " json_extract(json, '$.metrics.\"cpu.usage\".mean'))) FROM summary")
+    assert found["cpu"]["cores"] == max(1, math.ceil(busy - 0.1))
     assert "and 20 % more" in found["memory"]["evidence"]
     more = figures(proctor, path, "--margin", "100%")
     assert peak * 2 <= more["memory"]["bytes"] <= peak * 2 * 1.07
@@ -113,6 +118,11 @@ def test_whole_cores(proctor, plain, cores, whole):
     path = changed(plain, "r", used(cores=cores))
     assert figures(proctor, path)["cpu"]["cores"] == whole
     assert f"--cpus-per-task={whole}\n" in suggest(proctor, path, "--for", "slurm")
+
+
+def test_more_cores_than_there_are_cannot_have_been_busy(proctor, plain):
+    path = changed(plain, "r", used(cores=4.4, **{"$.limits.cpu.cores": 4}))
+    assert figures(proctor, path)["cpu"]["cores"] == 4
 
 
 def several(pss=None, mark=None, rss=None, one=None, upper=None):
@@ -152,6 +162,21 @@ def test_after_an_oom_the_limit_counts_and_not_the_peak(proctor, plain):
     assert "for want of memory" in found["memory"]["evidence"] and "1.5 times the limit of 1.00 GiB" \
         in found["memory"]["evidence"] and "20 %" not in found["memory"]["evidence"]
     assert "oom (killed by SIGKILL): a whole run may take more" in found["notes"]
+
+
+def test_after_a_real_oom(proctor, make_group):  # noqa: F811
+    group = make_group("memory")
+    limit = next(f for f in ("memory.max", "memory.limit_in_bytes") if (group.path / f).exists())
+    (group.path / limit).write_text(str(64 << 20))
+    hungry = "/usr/bin/python3 -c 'import time; time.sleep(0.3); x = bytearray(300 << 20)'"
+    command = f"echo $$ > {group.procs}; exec {proctor.path} run -q -i 50ms -o oom.proctor {hungry}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, **proctor.options({}))
+    assert done.returncode == -9, done.stderr
+    found = figures(proctor, "oom.proctor")
+    assert found["runs"][0]["oom"] and found["memory"]["bytes"] == 96 << 20
+    assert "1.5 times the limit of 64.0 MiB" in found["memory"]["evidence"]
+    assert "the job ran out of memory" in found["notes"]
+    assert "--memory=96m" in suggest(proctor, "oom.proctor", "--for", "docker")
 
 
 def test_a_run_with_more_memory_answers_an_oom(proctor, plain):
@@ -313,3 +338,4 @@ def test_hostile_words_stay_comments(proctor, plain):
     for system in SYSTEMS:
         text = suggest(proctor, path, "--for", system)
         assert "\x1b" not in text and "\nrm" not in text
+        assert "rm -rf x" in text and "rm -rf y" in text  # they are there, as words
