@@ -174,9 +174,9 @@ test("a training: verdict, limit, two GPUs, and a finding that leads to its plac
   assert.equal(made.events.filter(e => e.kind === "mark").length, 3);
   for (const chart of ["cpu", "memory", "gpu", "io"])
     assert.ok((await coloured(page, chart, [0, 1], [0, 1])) > 100, `${chart} is drawn`);
-  const found = made.findings.findIndex(f => f.id === "memory-near-limit");
-  assert.notEqual(found, -1);
-  await page.locator("#findings button").first().click();
+  const found = made.findings.find(f => f.id === "memory-near-limit");
+  assert.ok(found, "a finding on memory");
+  await page.locator("#findings button", { hasText: found.text }).click();
   assert.match(await text(page, "#at"), /epoch \d/);
   assert.equal(await page.locator("#devices tbody tr").count(), 2);
   quiet(page);
