@@ -193,7 +193,7 @@ const drawAlone = ({ ctx, bbox, px, x, y, run, lines, colors, shown }) => {
 const drawPeaks = ({ ctx, px, right, x, y, chart, reached, shown, text }) => {
   for (const side of ["up", "down"]) {
     const p = reached.peaks[side];
-    if (!p || !(p.top > 0) || !shown(p.at)) continue;
+    if (!p || !(p.top > 0) || !KNOWN(p.at) || !shown(p.at)) continue;
     const a = x(p.at),
       s = side === "up" ? -1 : 1,
       b = y(p.top * -s) + s * 2 * px,

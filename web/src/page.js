@@ -122,8 +122,10 @@ const large = (got, limit) => {
   const size = Math.max(first.v, limit ? limit.value : 0),
     [by, name] = scaleOf(first.unit, size);
   const of = limit ? " / " + plain(significant(limit.value / by)) : "";
+  const own = of && by > 1 && first.v < by; // far from its limit it has a unit of its own
   return [
-    of && by > 1 && first.v < by ? human(first.v, first.unit) : number(first.v, first.unit, size),
+    number(first.v, first.unit, own ? first.v : size),
+    ...(own ? [h("small", {}, " " + unit(first))] : []),
     of,
     h("small", {}, " " + name),
   ];
@@ -149,7 +151,8 @@ const tileOf = t => {
       h("p", { class: "big" }, ABSENT),
       h("p", { class: "small" }, say(t.absent || "not known here")),
     );
-  const share = t.limit && KNOWN(first.v) ? first.v / t.limit.value : null;
+  const share = t.limit && KNOWN(first.v) ? first.v / t.limit.value : null,
+    figure = large(got, t.limit);
   const words = got.length > 1 ? [] : [first.label, first.of].filter(Boolean).map(w => say(w, 40));
   if (share !== null) words.push(`${number(share, "ratio")} %`);
   for (const v of t.also || []) {
@@ -160,7 +163,7 @@ const tileOf = t => {
     "div",
     { class: "tile", id },
     title,
-    h("p", { class: got.length > 1 ? "big two" : "big" }, large(got, t.limit)),
+    h("p", { class: figure.length > 3 ? "big two" : "big" }, figure),
     h("p", { class: "small" }, words.join(", ")),
     share !== null && bar(share, t),
     (t.spark || [])

@@ -46,7 +46,8 @@ const figures = (run, key, range) => {
     found.mean = weight > 0 ? sum / weight : plainSum / n;
     found.total = sum;
   }
-  if (exact) for (const k in found) if (KNOWN(exact[k]) && !(k === "at" && !KNOWN(exact.max))) found[k] = exact[k];
+  // A mark of the kernel has no place: it is not known where the most was.
+  if (exact) for (const k in found) if (KNOWN(exact[k === "at" ? "max" : k])) found[k] = exact[k];
   return found;
 };
 
