@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/report.h"
 #include "cli/runs.h"
@@ -116,25 +118,29 @@ static bool form_of(const char *path, enum form *ret)
     return false;
 }
 
-/* The models of all runs that have curves, those of the baseline first. */
+/* The models of all runs that have curves. */
 static int draw(struct compare *c, enum form form, struct pr_buf *out, struct proctor_error *err)
 {
     struct pr_buf comparison = {0};
     struct pr_stored *runs[DRAWN_MOST];
     const struct pr_model *list[DRAWN_MOST];
-    size_t count = 0;
-    for (int s = c->all.side[0].filed ? 1 : 0; s < 2; s++)
-        for (size_t i = 0; i < c->count[s]; i++, count++) {
-            if (count == DRAWN_MOST)
-                return pr_error(err, E2BIG, "-o: at most %d runs are drawn; .md takes more",
-                                DRAWN_MOST);
-            runs[count] = c->runs[s][i];
-        }
+    bool present[DRAWN_MOST];
+    int side;
+    size_t count = 0, at;
+    for (; pr_comparison_nth(&c->all, count, &side, &at); count++) {
+        if (count == DRAWN_MOST)
+            return pr_error(err, E2BIG, "-o: at most %d runs are drawn; .md takes more",
+                            DRAWN_MOST);
+        runs[count] = c->runs[side][at];
+        present[count] = side == 1;
+    }
     struct pr_model *models = calloc(count, sizeof *models);
     int code = models ? 0 : pr_error(err, ENOMEM, "out of memory");
     for (size_t i = 0; code == 0 && i < count; i++) {
         code = pr_model_read(&models[i], runs[i], SERIES_BYTES / count, err);
         list[i] = &models[i];
+        if (code == 0 && present[i])
+            pr_compare_finding(&models[i], &c->all);
     }
     pr_compare_model(&comparison, &c->all);
     if (code == 0 && form == FORM_HTML) {
@@ -183,6 +189,12 @@ static bool write_file(struct compare *c, enum form form)
 static bool save(struct compare *c)
 {
     struct pr_buf text = {0};
+    struct proctor_error err;
+    for (size_t i = 0; i < c->all.side[1].count && !c->config->allow_failed; i++)
+        if (pr_case_failed(&c->all.side[1].items[i], &err)) {
+            pr_complain("compare: --save-baseline: %s", err.message);
+            return false;
+        }
     pr_side_save(&text, &c->all.side[1]);
     bool good = put_file(c, c->config->save_baseline, &text);
     pr_buf_done(&text);
@@ -199,22 +211,30 @@ static void print(const struct compare *c)
     pr_buf_done(&text);
 }
 
-/* Says which conditions hold; are there any? */
-static bool any_holds(const struct compare *c)
+/* Does what was printed stand where complaints go? Then nothing is said twice. */
+static bool is_seen(const struct compare *c)
+{
+    struct stat out, err;
+    return !c->config->json && fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+           out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
+/* Says which conditions hold, and which cannot be told. One that holds is an answer. */
+static int answer(const struct compare *c)
 {
     struct pr_buf words = {0};
-    bool any = false;
+    bool any = false, unknown = false, seen = is_seen(c);
     for (size_t i = 0; i < c->all.gates.count; i++) {
         const struct pr_gate *g = &c->all.gates.items[i];
-        if (!g->holds)
-            continue;
-        any = true;
+        any |= g->holds;
+        unknown |= *g->why.message != '\0';
         pr_buf_reset(&words);
         pr_gate_words(&words, &c->all, g);
-        pr_complain("compare: --fail-if: %s", pr_buf_text(&words));
+        if (!seen && (g->holds || *g->why.message))
+            pr_complain("compare: --fail-if: %s", pr_buf_text(&words));
     }
     pr_buf_done(&words);
-    return any;
+    return any ? EXIT_HOLDS : unknown ? EXIT_NO_ANSWER : 0;
 }
 
 static int compare(struct compare *c, char *const *names, size_t count, enum form form)
@@ -231,8 +251,9 @@ static int compare(struct compare *c, char *const *names, size_t count, enum for
     print(c);
     if (form != FORM_NONE && !write_file(c, form))
         return EXIT_NO_ANSWER;
-    if (any_holds(c)) /* what is worse does not become the baseline */
-        return EXIT_HOLDS;
+    int status = answer(c);
+    if (status != 0) /* what is worse does not become the baseline */
+        return status;
     return c->config->save_baseline && !save(c) ? EXIT_NO_ANSWER : 0;
 }
 
@@ -265,6 +286,7 @@ int pr_main_compare(int argc, char **argv)
         count++;
     if (first && c) {
         c->config = &config;
+        c->all.allow_failed = config.allow_failed;
         status = EXIT_NO_ANSWER;
         if (is_enough(&config, count) && form_of(config.compare_into, &form) && read_gates(c))
             status = compare(c, argv + first, count, form);

@@ -57,7 +57,7 @@ struct pr_config {
     /* Of the commands on recorded runs. */
     const char *of_name, *status, *since, *before, *format, *into, *report_into, *images, *keep;
     struct pr_list of_label;
-    bool with_processes, even_running, even_elsewhere, dry_run, all, github;
+    bool with_processes, even_running, even_elsewhere, dry_run, all, github, allow_failed;
     char *text[OPTION_COUNT]; /* as given; lists joined by commas */
     uint8_t origin[OPTION_COUNT];
 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/compare.h"
+#include "report/compare_words.h"
 #include "report/rank.h"
 
 #define COUNT(list)   (sizeof list / sizeof *list)
@@ -81,13 +81,21 @@ static bool in_few(const struct pr_comparison *c, const struct pr_row *r)
     return false;
 }
 
-static enum pr_severity judge(const struct pr_row *r, bool neutral)
+const struct pr_case *pr_compare_failed(const struct pr_comparison *c)
+{
+    for (size_t i = 0; i < c->side[1].count; i++)
+        if (!c->side[1].items[i].good)
+            return &c->side[1].items[i];
+    return NULL;
+}
+
+static enum pr_severity judge(const struct pr_comparison *c, const struct pr_row *r, bool neutral)
 {
     double change = r->median[1] - r->median[0];
     bool notable = fabs(change) >= NOTABLE * fabs(r->median[0]) && change != 0;
-    if (neutral || r->few || !notable || (!isnan(r->p) && !r->beyond))
+    if (neutral || r->few || !notable || (r->can_tell && !r->beyond))
         return SEVERITY_NOTE;
-    return change > 0 ? SEVERITY_WARN : SEVERITY_GOOD;
+    return change > 0 ? SEVERITY_WARN : pr_compare_failed(c) ? SEVERITY_NOTE : SEVERITY_GOOD;
 }
 
 static struct pr_row measure(struct pr_comparison *c, const char *phase, struct pr_figure of,
@@ -107,7 +115,7 @@ static struct pr_row measure(struct pr_comparison *c, const char *phase, struct 
         free(v[s]);
     }
     r.few = in_few(c, &r);
-    r.severity = judge(&r, neutral);
+    r.severity = judge(c, &r, neutral);
     return r;
 }
 
@@ -163,32 +171,59 @@ static struct pr_row *row_of(struct pr_comparison *c, struct pr_figure of)
 
 /* --- gates ------------------------------------------------------------------------------------ */
 
-static int check_known(const struct pr_comparison *c, const struct pr_gate *g,
-                       struct proctor_error *err)
+bool pr_case_failed(const struct pr_case *k, struct proctor_error *err)
 {
-    for (int s = g->against ? 0 : 1; s < 2; s++)
-        for (size_t i = 0; i < c->side[s].count; i++) {
-            const struct pr_case *k = &c->side[s].items[i];
-            if (!isnan(pr_case_value(k, NULL, g->of)))
-                continue;
-            struct pr_buf name = {0};
-            pr_figure_name(&name, g->of);
-            pr_error(err, ENODATA, "--fail-if '%.60s': %s is absent in %.60s%s; %s", g->text,
-                     pr_buf_text(&name), k->id, s ? "" : ", of the baseline",
-                     s == 0 && c->side[0].filed ? "save the baseline again from runs that have it"
-                                                : "`proctor show RUN --json` says why, in absent");
-            pr_buf_done(&name);
-            return -ENODATA;
-        }
-    return 0;
+    if (!k->good)
+        pr_error(err, EINVAL,
+                 "%.60s (%.60s) is no run that ended well, and what it used says little of the "
+                 "job; leave it out, or take it with --allow-failed",
+                 k->id, k->ending ? k->ending : "its end is not known");
+    return !k->good;
 }
 
-static int decide(struct pr_comparison *c, struct pr_gate *g, struct proctor_error *err)
+/* What is known in few samples may be anything: that nothing was seen is no pass. */
+static bool is_doubtful(const struct pr_comparison *c, const struct pr_gate *g, int side,
+                        const struct pr_case *k, struct proctor_error *err)
 {
-    int code = check_known(c, g, err);
-    struct pr_row *r = code == 0 ? row_of(c, g->of) : NULL;
+    const struct pr_used *whole = pr_case_part(k, NULL);
+    bool absent = isnan(pr_case_value(k, NULL, g->of)),
+         few = whole && g->of.id != METRIC_DURATION && whole->few[g->of.id];
+    if (!c->allow_failed && pr_case_failed(k, err))
+        return true;
+    if (!absent && !few)
+        return false;
+    struct pr_buf name = {0};
+    const char *where = side ? "" : ", of the baseline";
+    pr_figure_name(&name, g->of);
+    if (absent)
+        pr_error(err, ENODATA, "%s is absent in %.60s%s; %s", pr_buf_text(&name), k->id, where,
+                 side == 0 && c->side[0].filed ? "save the baseline again from runs that have it"
+                                               : "`proctor show RUN --json` says why, in absent");
+    else
+        pr_error(err, ENODATA, "%s is known in few samples of %.60s%s; %srecord with a shorter -i",
+                 pr_buf_text(&name), k->id, where,
+                 pr_figure_unit(g->of) == UNIT_BYTES
+                     ? "take mem.rss.peak, which has the kernel's marks, or "
+                     : "");
+    pr_buf_done(&name);
+    return true;
+}
+
+static bool can_decide(const struct pr_comparison *c, struct pr_gate *g)
+{
+    for (int s = g->against ? 0 : 1; s < 2; s++)
+        for (size_t i = 0; i < c->side[s].count; i++)
+            if (is_doubtful(c, g, s, &c->side[s].items[i], &g->why))
+                return false;
+    return true;
+}
+
+static void decide(struct pr_comparison *c, struct pr_gate *g)
+{
+    struct pr_row *r = can_decide(c, g) ? row_of(c, g->of) : NULL;
+    g->limit = NAN;
     if (!r)
-        return code < 0 ? code : pr_error(err, ENOMEM, "out of memory");
+        return;
     g->limit = g->relative  ? r->median[0] * (1 + g->threshold)
                : g->against ? r->median[0] + g->threshold
                             : g->threshold;
@@ -197,7 +232,6 @@ static int decide(struct pr_comparison *c, struct pr_gate *g, struct proctor_err
     g->holds |= g->op[1] == '=' && v == g->limit;
     if (g->holds)
         r->severity = SEVERITY_BAD;
-    return 0;
 }
 
 /* --- phases ----------------------------------------------------------------------------------- */
@@ -232,9 +266,9 @@ int pr_compare(struct pr_comparison *c, bool by_phase, struct proctor_error *err
 {
     int code = 0;
     add_rows(c, NULL);
-    for (size_t i = 0; code == 0 && i < c->gates.count; i++)
-        code = decide(c, &c->gates.items[i], err);
-    if (code == 0 && by_phase)
+    for (size_t i = 0; i < c->gates.count; i++)
+        decide(c, &c->gates.items[i]);
+    if (by_phase)
         code = by_phases(c, err);
     return code == 0 && c->failed ? pr_error(err, ENOMEM, "out of memory") : code;
 }

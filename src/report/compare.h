@@ -45,7 +45,8 @@ struct pr_gate {
     double threshold;       /* a share where relative, else in the metric's unit */
     bool relative, against; /* of the baseline, more or less than it; both: by percent */
     bool holds;
-    double limit; /* that the value was compared with */
+    double limit;             /* that the value was compared with */
+    struct proctor_error why; /* with a message: it cannot be told */
 };
 
 struct pr_row {
@@ -63,6 +64,7 @@ struct pr_comparison {
     LIST(struct pr_gate) gates;
     LIST(struct pr_row) rows;
     const char *aligned; /* the phase that is at the same time in all; NULL: the starts */
+    bool allow_failed;   /* conditions take runs that did not end well */
     bool failed;         /* out of memory */
 };
 
@@ -85,9 +87,15 @@ enum pr_unit pr_figure_unit(struct pr_figure of);
 /* -EINVAL where text is no condition. It is borrowed. */
 int pr_gate_parse(struct pr_gate *g, const char *text, struct proctor_error *err);
 /* Sides and gates are there: rows are made, gates decided. by_phase: aligned by the first phase
- * that all have, with rows for each that they have in common. -ENODATA where a gate's metric is
- * absent, -ENOENT where there is no such phase. */
+ * that all have, with rows for each that they have in common. -ENOENT where there is no such
+ * phase. */
 int pr_compare(struct pr_comparison *c, bool by_phase, struct proctor_error *err);
+
+/* Why a run is not one to rely on; false where it is. */
+bool pr_case_failed(const struct pr_case *k, struct proctor_error *err);
+/* The order in a report: the first of the baseline, where there are curves of it, the runs, and the
+ * rest of the baseline. False behind the last. */
+bool pr_comparison_nth(const struct pr_comparison *c, size_t n, int *ret_side, size_t *ret_at);
 
 /* For people; as Markdown; for programs; the part of a report's model, of which the baseline is run
  * 0 where it is a run. */
@@ -95,5 +103,7 @@ void pr_compare_text(struct pr_buf *out, const struct pr_comparison *c);
 void pr_compare_markdown(struct pr_buf *out, const struct pr_comparison *c);
 void pr_compare_json(struct pr_buf *out, const struct pr_comparison *c);
 void pr_compare_model(struct pr_buf *out, const struct pr_comparison *c);
+/* What came out becomes the first finding of a run. */
+void pr_compare_finding(struct pr_model *m, const struct pr_comparison *c);
 /* One sentence: what was compared with what, and what came out. */
 void pr_gate_words(struct pr_buf *out, const struct pr_comparison *c, const struct pr_gate *g);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A comparison for programs, and within a report. */
 #include <math.h>
+#include <string.h>
 
 #include "report/compare_words.h"
 #include "report/model_json.h"
+#include "report/model_parts.h"
 
 #define SCHEMA 1
 
@@ -76,7 +78,11 @@ static void put_gate(struct pr_json *j, const struct pr_comparison *c, const str
     pr_gate_words(&words, c, g);
     pr_json_open(j, '{');
     pr_put_text(j, "expr", g->text);
-    put_bool(j, "holds", g->holds);
+    pr_json_key(j, "holds");
+    if (*g->why.message)
+        pr_json_null(j);
+    else
+        pr_json_bool(j, g->holds);
     pr_put_number(j, "limit", g->limit);
     pr_put_text(j, "text", pr_buf_text(&words));
     pr_json_close(j, '}');
@@ -113,18 +119,28 @@ void pr_compare_json(struct pr_buf *out, const struct pr_comparison *c)
 
 /* --- within a report -------------------------------------------------------------------------- */
 
+bool pr_comparison_nth(const struct pr_comparison *c, size_t n, int *ret_side, size_t *ret_at)
+{
+    size_t base = c->side[0].filed ? 0 : c->side[0].count, runs = c->side[1].count,
+           before = base ? 1 : 0;
+    *ret_side = n >= before && n < before + runs;
+    *ret_at = *ret_side ? n - before : n ? n - runs : 0;
+    return n < base + runs;
+}
+
 /* By how much the times of each run are moved, so that the phase begins when it does in the first.
  */
 static void put_shifts(struct pr_json *j, const struct pr_comparison *c)
 {
     const struct pr_case *first = &c->side[c->side[0].filed ? 1 : 0].items[0];
+    int side;
+    size_t at;
     pr_json_key(j, "shift");
     pr_json_open(j, '[');
-    for (int s = c->side[0].filed ? 1 : 0; s < 2; s++)
-        for (size_t i = 0; i < c->side[s].count; i++)
-            pr_json_number(j, c->aligned ? pr_case_part(first, c->aligned)->begin -
-                                               pr_case_part(&c->side[s].items[i], c->aligned)->begin
-                                         : 0);
+    for (size_t i = 0; pr_comparison_nth(c, i, &side, &at); i++)
+        pr_json_number(j, c->aligned ? pr_case_part(first, c->aligned)->begin -
+                                           pr_case_part(&c->side[side].items[at], c->aligned)->begin
+                                     : 0);
     pr_json_close(j, ']');
 }
 
@@ -184,4 +200,80 @@ void pr_compare_model(struct pr_buf *out, const struct pr_comparison *c)
     put_note(&j, c);
     pr_put_text(&j, "overlay", NULL); /* all that both have */
     pr_json_close(&j, '}');
+}
+
+/* --- the finding ------------------------------------------------------------------------------ */
+
+/* The condition that matters most: one that holds, else one that cannot be told; NULL for none. */
+static const struct pr_gate *worst_gate(const struct pr_comparison *c, size_t *ret_more)
+{
+    const struct pr_gate *worst = NULL;
+    *ret_more = 0;
+    for (size_t i = 0; i < c->gates.count; i++) {
+        const struct pr_gate *g = &c->gates.items[i];
+        if (!g->holds && !*g->why.message)
+            continue;
+        *ret_more += worst != NULL;
+        if (!worst || (g->holds && !worst->holds))
+            worst = g;
+    }
+    return worst;
+}
+
+/* "Against the baseline 3 figures are worse and 1 better; most of all duration: 28 % more". */
+static enum pr_severity put_outcome(struct pr_buf *out, const struct pr_comparison *c)
+{
+    const struct pr_compare_column name = {.kind = COLUMN_METRIC},
+                                   difference = {.kind = COLUMN_DIFFERENCE};
+    const struct pr_row *most = NULL;
+    const struct pr_case *failed = pr_compare_failed(c);
+    size_t worse = 0, better = 0;
+    if (failed) {
+        pr_buf_printf(out, "%s did not end well (%s): less than the baseline is no gain",
+                      failed->id, failed->ending ? failed->ending : "its end is not known");
+        return SEVERITY_WARN;
+    }
+    for (size_t i = 0; i < c->rows.count; i++) {
+        const struct pr_row *r = &c->rows.items[i];
+        worse += r->severity >= SEVERITY_WARN;
+        better += r->severity == SEVERITY_GOOD;
+        if (r->severity >= SEVERITY_WARN &&
+            (!most || r->median[1] / r->median[0] > most->median[1] / most->median[0]))
+            most = r;
+    }
+    if (!worse && !better) {
+        pr_buf_str(out, "Nothing differs much from the baseline");
+        return SEVERITY_NOTE;
+    }
+    pr_buf_printf(out, "Against the baseline %zu figure%s worse, %zu better", worse,
+                  worse == 1 ? " is" : "s are", better);
+    if (most) {
+        pr_buf_str(out, "; most of all ");
+        pr_compare_cell(out, c, most, &name);
+        pr_buf_str(out, ": ");
+        pr_compare_cell(out, c, most, &difference);
+    }
+    return worse ? SEVERITY_WARN : SEVERITY_GOOD;
+}
+
+void pr_compare_finding(struct pr_model *m, const struct pr_comparison *c)
+{
+    struct pr_buf text = {0};
+    size_t more;
+    const struct pr_gate *g = worst_gate(c, &more);
+    enum pr_severity severity = SEVERITY_BAD;
+    if (g)
+        pr_gate_words(&text, c, g);
+    else
+        severity = put_outcome(&text, c);
+    if (more)
+        pr_buf_printf(&text, "; %zu more below", more);
+    struct pr_model_finding *last = LIST_ADD(m, &m->findings);
+    if (last) {
+        struct pr_model_finding *all = m->findings.items;
+        memmove(all + 1, all, (m->findings.count - 1) * sizeof *all);
+        *all =
+            (struct pr_model_finding){"comparison", pr_model_keep(m, &text), NULL, severity, NAN};
+    }
+    pr_buf_done(&text);
 }

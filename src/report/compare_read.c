@@ -14,6 +14,7 @@
 
 #define BASELINE_VERSION 1
 #define PARTS_MOST       101 /* the whole, and phases by name */
+#define SEEN_LEAST       0.5 /* of the time of a run, for its gauges to be known */
 
 static const char *const stat_names[COMPARE_STATS] = {"total", "peak", "mean", "min", "last"};
 
@@ -103,6 +104,24 @@ static void take_phases(struct pr_case *c, struct pr_db *db, const char *json)
     pr_query_free(q);
 }
 
+/* Of a run shorter than the interval there is one sample, of its first moment: no gauge is known.
+ */
+static void doubt_gauges(struct pr_used *u, struct pr_db *db, const char *json)
+{
+    struct pr_query *q = ask(db, json,
+                             "SELECT json_extract(?1, '$.metrics.\"mem.rss\".integral'),"
+                             " json_extract(?1, '$.metrics.\"mem.rss\".mean')");
+    bool brief =
+        step(q) && pr_query_get_number(q, 0) < SEEN_LEAST * u->seconds * pr_query_get_number(q, 1);
+    pr_query_free(q);
+    for (int id = 0; brief && id < METRIC_COUNT; id++) {
+        const struct pr_metric *m = &pr_metrics[id];
+        bool gauge = m->kind == KIND_GAUGE ||
+                     (m->kind == KIND_RATIO && pr_metrics[m->of].kind == KIND_GAUGE);
+        u->few[id] |= gauge && m->scope & SCOPE_PROC;
+    }
+}
+
 /* json: a summary, or what a baseline file has of a run. */
 static bool read_case(struct pr_case *c, struct pr_db *db, const char *json)
 {
@@ -112,7 +131,7 @@ static bool read_case(struct pr_case *c, struct pr_db *db, const char *json)
             " json_extract(?1, '$.run.host'), json_extract(?1, '$.run.target'),"
             " (SELECT group_concat(value, ' ') FROM json_each(?1, '$.run.command')),"
             " json_extract(?1, '$.run.duration'), json_extract(?1, '$.run.ended'),"
-            " json_extract(?1, '$.run.good')");
+            " coalesce(json_extract(?1, '$.run.good'), 1)");
     if (!step(q)) {
         pr_query_free(q);
         return false;
@@ -129,6 +148,8 @@ static bool read_case(struct pr_case *c, struct pr_db *db, const char *json)
     while (whole && step(q))
         take_metric(whole, q, 0);
     pr_query_free(q);
+    if (whole)
+        doubt_gauges(whole, db, json);
     take_phases(c, db, json);
     return whole && c->id;
 }

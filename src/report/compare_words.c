@@ -16,13 +16,10 @@
 
 void pr_compare_noise(struct pr_buf *out, const struct pr_row *r, const char *before)
 {
-    if (isnan(r->p))
+    if (!r->can_tell)
         return;
     pr_buf_str(out, before);
-    if (r->can_tell)
-        pr_buf_str(out, r->beyond ? "beyond noise, p " : "within noise, p ");
-    else
-        pr_buf_str(out, "too few runs to tell, p ");
+    pr_buf_str(out, r->beyond ? "beyond noise, p " : "within noise, p ");
     if (r->p < 0.001)
         pr_buf_str(out, "below 0.001");
     else
@@ -137,7 +134,7 @@ void pr_compare_columns(struct pr_compare_table *t, const struct pr_comparison *
     bool tested = false;
     *t = (struct pr_compare_table){0};
     for (size_t i = 0; i < c->rows.count; i++)
-        tested |= !isnan(c->rows.items[i].p);
+        tested |= c->rows.items[i].can_tell;
     titled(add(t, COLUMN_METRIC, 0), "metric", "metric", 0);
     titled(add(t, COLUMN_MEDIAN, 0), "baseline", base > 1 ? "baseline, median of " : "baseline",
            base > 1 ? base : 0);
@@ -175,9 +172,8 @@ static void put_padded(struct pr_buf *out, const char *text, size_t to, bool rig
         pr_buf_str(out, text);
 }
 
-static void put_case(struct pr_buf *out, const char *what, const struct pr_case *k)
+static void put_case(struct pr_buf *out, const struct pr_case *k)
 {
-    pr_buf_printf(out, "%-9s ", what);
     pr_text_safe(out, k->id ? k->id : "");
     const char *called = k->name ? k->name : k->command;
     if (called) {
@@ -196,17 +192,28 @@ static void put_case(struct pr_buf *out, const char *what, const struct pr_case 
     pr_buf_char(out, '\n');
 }
 
-static void put_cases(struct pr_buf *out, const struct pr_comparison *c)
+static void put_what(struct pr_buf *out, const char *what, bool columns)
+{
+    pr_buf_printf(out, columns ? "%-9s " : "%s: ", what);
+}
+
+/* A line for each run, in columns or as items of a list, in which blanks at the begin would mean
+ * something. */
+static void put_cases(struct pr_buf *out, const struct pr_comparison *c, bool columns)
 {
     char what[32];
-    for (size_t i = 0; i < c->side[0].count; i++)
-        put_case(out, i ? "" : "baseline", &c->side[0].items[i]);
+    for (size_t i = 0; i < c->side[0].count; i++) {
+        put_what(out, i && columns ? "" : "baseline", columns);
+        put_case(out, &c->side[0].items[i]);
+    }
     for (size_t i = 0; i < c->side[1].count; i++) {
         snprintf(what, sizeof what, "run %zu", i + 1);
-        put_case(out, c->side[1].count > 1 ? what : "run", &c->side[1].items[i]);
+        put_what(out, c->side[1].count > 1 ? what : "run", columns);
+        put_case(out, &c->side[1].items[i]);
     }
     if (c->aligned) {
-        pr_buf_str(out, "aligned   by the begin of phase ");
+        put_what(out, "aligned", columns);
+        pr_buf_str(out, "by the begin of phase ");
         pr_text_safe(out, c->aligned);
         pr_buf_char(out, '\n');
     }
@@ -255,7 +262,7 @@ static void put_table(struct pr_buf *out, const struct pr_comparison *c)
 
 void pr_compare_text(struct pr_buf *out, const struct pr_comparison *c)
 {
-    put_cases(out, c);
+    put_cases(out, c, true);
     pr_buf_char(out, '\n');
     put_table(out, c);
     for (size_t i = 0; i < c->gates.count; i++) {
@@ -297,7 +304,7 @@ static void put_line(struct pr_buf *out, const struct pr_comparison *c,
 static void put_list(struct pr_buf *out, const struct pr_comparison *c)
 {
     struct pr_buf words = {0};
-    put_cases(&words, c);
+    put_cases(&words, c, false);
     struct pr_scan s = pr_scan_of(words.data, words.len), line;
     while (pr_scan_line(&s, &line)) {
         pr_buf_str(out, "- ");
@@ -307,7 +314,9 @@ static void put_list(struct pr_buf *out, const struct pr_comparison *c)
     for (size_t i = 0; i < c->gates.count; i++) {
         pr_buf_reset(&words);
         pr_gate_words(&words, c, &c->gates.items[i]);
-        pr_buf_str(out, c->gates.items[i].holds ? "- **failed**: " : "- passed: ");
+        pr_buf_str(out, c->gates.items[i].holds          ? "- **failed**: "
+                        : *c->gates.items[i].why.message ? "- **not decided**: "
+                                                         : "- passed: ");
         put_escaped(out, words.data, words.len);
         pr_buf_char(out, '\n');
     }

@@ -26,5 +26,7 @@ struct pr_compare_table {
 void pr_compare_columns(struct pr_compare_table *t, const struct pr_comparison *c);
 void pr_compare_cell(struct pr_buf *out, const struct pr_comparison *c, const struct pr_row *r,
                      const struct pr_compare_column *column);
+/* One of the runs that did not end well, where less than the baseline is no gain; NULL for none. */
+const struct pr_case *pr_compare_failed(const struct pr_comparison *c);
 /* What the rank test says, behind `before`; nothing where there was none. */
 void pr_compare_noise(struct pr_buf *out, const struct pr_row *r, const char *before);

@@ -111,6 +111,12 @@ static int read_threshold(struct pr_gate *g, const char *value, struct proctor_e
                         unit == UNIT_SECONDS ? "90s"
                         : unit == UNIT_BYTES ? "512MiB"
                                              : "2.5");
+    bool bytes = unit == UNIT_BYTES || unit == UNIT_BYTES_PER_SECOND;
+    if (bytes && !g->relative && g->threshold != 0 && strchr("0123456789.", value[n - 1]))
+        return pr_error(err, EINVAL,
+                        "--fail-if '%.80s': %s of what? Write %sMiB%s, or %sB%s for single bytes",
+                        g->text, value, value, unit == UNIT_BYTES ? "" : "/s", value,
+                        unit == UNIT_BYTES ? "" : "/s");
     if (g->relative)
         g->threshold /= 100;
     if (*value == '-')
@@ -157,7 +163,9 @@ void pr_gate_words(struct pr_buf *out, const struct pr_comparison *c, const stru
 {
     const struct pr_row *r = row_of(c, g);
     enum pr_unit unit = pr_figure_unit(g->of);
-    if (!r)
+    if (*g->why.message)
+        pr_buf_printf(out, "%s cannot be told: %s", g->text, g->why.message);
+    if (!r || *g->why.message)
         return;
     pr_buf_printf(out, "%s %s: ", g->text, g->holds ? "holds" : "does not hold");
     pr_model_human(out, r->median[1], unit);
@@ -172,6 +180,4 @@ void pr_gate_words(struct pr_buf *out, const struct pr_comparison *c, const stru
         pr_model_human(out, fmax(0, g->limit), unit);
     }
     pr_compare_noise(out, r, ", ");
-    if (r->few)
-        pr_buf_str(out, "; it was read in few samples, mem.rss.peak has the kernel's marks");
 }

@@ -16,6 +16,8 @@
 #define AFTER_OOM      1.5  /* times the limit that was met: how much was wanted nobody knows */
 #define MOST           1e15 /* no figure of a run is larger */
 #define THROTTLED_MUCH 0.01 /* of the time */
+#define WAITED_MUCH    0.25 /* of the CPU time that it got, */
+#define WAITED_LEAST   0.05 /* and of the time that it took: who sleeps is not short of a CPU */
 
 /* --- what a run used -------------------------------------------------------------------------- */
 
@@ -34,6 +36,8 @@ enum column {
     USED_MEAN,
     USED_CORES,
     USED_THROTTLED,
+    USED_TIME,
+    USED_DELAY,
     USED_SECONDS,
     USED_GPUS,
     USED_GPU_MEMORY,
@@ -59,6 +63,8 @@ static const char *const places[] = {
     [USED_MEAN] = METRIC_OF("cpu.usage", "mean"),
     [USED_CORES] = "json_extract(?1, '$.limits.cpu.cores')",
     [USED_THROTTLED] = METRIC_OF("cpu.throttled", "total"),
+    [USED_TIME] = METRIC_OF("cpu.time", "total"),
+    [USED_DELAY] = METRIC_OF("sched.delay", "total"),
     [USED_SECONDS] = "json_extract(?1, '$.run.duration')",
     [USED_GPUS] = METRIC_OF("gpu.count", "peak"),
     [USED_GPU_MEMORY] = "(SELECT max(json_extract(value, '$.metrics.\"gpu.job.mem\".peak'))"
@@ -122,6 +128,24 @@ static const char *vendor_of(const char *driver)
     return "nvidia.com/gpu";
 }
 
+/* What a job used while it waited for a CPU says how busy others were, not what it needs. It wanted
+ * both; in whole cores, of which no more than there were. */
+static void take_wanted(struct pr_use *u, double time, double delay)
+{
+    u->wanted = NAN;
+    u->ask = u->cores;
+    if (!(u->seconds > 0 && delay > WAITED_MUCH * time && delay > WAITED_LEAST * u->seconds))
+        return;
+    double most = ceil(u->cores_limit), wanted = (time + delay) / u->seconds,
+           whole = fmin(ceil(wanted), fmax(1, isnan(most) ? wanted : most));
+    if (!(u->cores >= whole)) {
+        u->wanted = wanted;
+        u->used = time;
+        u->delay = delay;
+        u->ask = whole;
+    }
+}
+
 static void take_rest(struct pr_use *u, struct pr_query *q, const struct pr_stored *r)
 {
     double p95 = number(q, USED_P95), mean = number(q, USED_MEAN);
@@ -135,6 +159,7 @@ static void take_rest(struct pr_use *u, struct pr_query *q, const struct pr_stor
         u->cores = u->cores_limit;
     u->throttled = number(q, USED_THROTTLED);
     u->seconds = number(q, USED_SECONDS);
+    take_wanted(u, number(q, USED_TIME), number(q, USED_DELAY));
     u->gpus = number(q, USED_GPUS);
     u->gpu_memory = number(q, USED_GPU_MEMORY);
     struct pr_buf finding = {0};
@@ -252,13 +277,22 @@ static void suggest_cores(struct pr_suggestion *s)
 {
     const struct pr_use *best = NULL;
     for (size_t i = 0; i < s->count; i++)
-        if (!isnan(s->uses[i].cores) && (!best || s->uses[i].cores > best->cores))
+        if (!isnan(s->uses[i].ask) && (!best || s->uses[i].ask > best->ask))
             best = &s->uses[i];
     if (!best)
         return;
-    s->need[NEED_CORES] = best->cores;
-    put(&s->why[NEED_CORES], "for 95 % of the time at most ", best->cores, UNIT_CORES);
-    pr_buf_str(&s->why[NEED_CORES], " were busy; no margin: what is short of cores is only slower");
+    s->need[NEED_CORES] = best->ask;
+    s->cores = best->cores;
+    if (isnan(best->wanted)) {
+        put(&s->why[NEED_CORES], "for 95 % of the time at most ", best->cores, UNIT_CORES);
+        pr_buf_str(&s->why[NEED_CORES],
+                   " were busy; no margin: what is short of cores is only slower");
+    } else {
+        put(&s->why[NEED_CORES], "it used ", best->used, UNIT_SECONDS);
+        put(&s->why[NEED_CORES], " of CPU and waited ", best->delay, UNIT_SECONDS);
+        put(&s->why[NEED_CORES], " for one: it wanted ", best->wanted, UNIT_CORES);
+        pr_buf_str(&s->why[NEED_CORES], "; whole ones, of which no more than there were");
+    }
     for (size_t i = 0; i < s->count; i++) {
         const struct pr_use *u = &s->uses[i];
         if (!(u->throttled > THROTTLED_MUCH * u->seconds))

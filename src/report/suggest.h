@@ -16,6 +16,8 @@ struct pr_use {
     double memory, upper; /* at least, and at the most */
     double limit;         /* of memory */
     double cores, cores_limit, throttled;
+    double ask; /* cores: those, or more where it waited much for a CPU; then also */
+    double wanted, used, delay; /* cores, CPU time, waiting */
     double seconds, gpus, gpu_memory;
 };
 
@@ -26,6 +28,7 @@ struct pr_suggestion {
     double need[NEEDS];       /* to be requested, in base units; NaN for unknown */
     struct pr_buf why[NEEDS]; /* a sentence each */
     struct pr_buf notes;      /* lines: what is to be known besides */
+    double cores;             /* that were busy in the run that asks for most */
     double gpu_memory;        /* each must have */
     const char *vendor;
 };

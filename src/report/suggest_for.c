@@ -224,7 +224,7 @@ static void put_need(struct pr_json *j, struct pr_suggestion *s, enum pr_need ne
     if (need == NEED_GPUS)
         pr_put_number(j, "memory_bytes", s->gpu_memory);
     if (need == NEED_CORES)
-        pr_put_number(j, "used", s->need[need]);
+        pr_put_number(j, "used", s->cores);
     pr_put_text(j, "evidence", pr_buf_text(&s->why[need]));
     pr_json_close(j, '}');
 }

@@ -3,15 +3,18 @@
 import itertools
 import json
 import math
+import os
 import random
 import re
 import shutil
+import signal
 import sqlite3
 import statistics
+import subprocess
 
 import pytest
 
-from proctor_cli import PROCTOR, query
+from proctor_cli import PROCTOR, query, wait_until
 from test_report import in_page, keeps_to_contract, page  # noqa: F401 (a fixture)
 
 JOB = f"""
@@ -122,8 +125,27 @@ def test_peaks_of_few_samples_are_marked(proctor, plain):
     rows, _ = rows_of(proctor, a, b)
     row = rows[None, "mem.pss", "peak"]
     assert row["few_samples"] and row["severity"] == "note"
-    done = compare(proctor, a, b, "--fail-if", "mem.pss.peak > +10%")
-    assert "few samples" in done.stdout
+    for expr in ("mem.pss.peak > +10%", "mem.pss.peak > 2GiB"):
+        done = compare(proctor, a, b, "--fail-if", expr, status=2)
+        assert f"{expr} cannot be told: mem.pss.peak is known in few samples of" in done.stderr
+        assert "take mem.rss.peak" in done.stderr and "shorter -i" in done.stderr
+
+
+def test_a_run_shorter_than_its_interval_has_no_gauges(proctor):
+    """Its one sample is of its first moment, before the job had anything."""
+    job = ["python3", "-c", "x = bytearray(64 << 20); import time; time.sleep(0.5)"]
+    for name in ("s1", "s2"):
+        assert proctor.run("-q", "-i", "60s", "-o", f"{name}.proctor", *job).returncode == 0
+    rows, _ = rows_of(proctor, "s1.proctor", "s2.proctor")
+    assert rows[None, "mem.pss", "peak"]["few_samples"] and not rows[None, "mem.rss.peak", "peak"]["few_samples"]
+    assert "mem.pss.peak (few samples)" in compare(proctor, "s1.proctor", "s2.proctor").stdout
+    for expr in ("mem.pss.peak > +10%", "mem.rss.mean > 1GiB", "threads > 100"):
+        done = compare(proctor, "s1.proctor", "s2.proctor", "--fail-if", expr, status=2)
+        assert "is known in few samples of" in done.stderr and "shorter -i" in done.stderr
+    compare(proctor, "s1.proctor", "s2.proctor", "--fail-if", "mem.rss.peak > 10GiB", "--fail-if", "cpu.time > 1h")
+    compare(proctor, "--save-baseline", "base.json", "s1.proctor")
+    done = compare(proctor, "--baseline", "base.json", "s2.proctor", "--fail-if", "mem.rss > +10%", status=2)
+    assert "of the baseline" in done.stderr
 
 
 # --- the gate -------------------------------------------------------------------------------------
@@ -133,7 +155,8 @@ def test_peaks_of_few_samples_are_marked(proctor, plain):
     ("cpu.time < -10%", False), ("cpu.time > 90s", False), ("cpu.time > 2500ms", True), ("cpu.time >= 3", True),
     ("cpu.time < 1h", True), ("cpu.time.total <= 3 s", True), ("cpu.time > +0.9s", True), ("cpu.time > +1.1s", False),
     ("duration > 100s", False), ("duration < 1d", True),
-    ("mem.rss.peak > 0.5KiB", True), ("mem.rss.peak > 1T", False), ("mem.rss.peak.peak > 1", True),
+    ("mem.rss.peak > 0.5KiB", True), ("mem.rss.peak > 1T", False), ("mem.rss.peak.peak > 1B", True),
+    ("mem.rss.peak > 0", True),
     ("mem.rss.peak.mean < 1T", True), ("mem.rss.min > 1T", False),
     ("cpu.percent > 10000%", False), ("cpu.ratio < 90%", True), ("procs.started >= 1", True),
 ])
@@ -141,7 +164,7 @@ def test_conditions(proctor, plain, expr, holds):
     a, b = made(proctor, plain, 2.0, 3.0)
     for path in (a, b):
         changed(path, proctor.work / "x.proctor", cpu_ratio__mean=0.5, cpu_percent__mean=50, mem_rss__min=1e6,
-                mem_rss_peak__peak=3e6, mem_rss_peak__mean=2e6, procs_started__total=1)
+                mem_rss__integral=None, mem_rss_peak__peak=3e6, mem_rss_peak__mean=2e6, procs_started__total=1)
         shutil.move(proctor.work / "x.proctor", path)
     done = compare(proctor, a, b, "--fail-if", expr, status=1 if holds else 0)
     assert (f"{expr} holds" in done.stderr) == holds
@@ -168,6 +191,8 @@ def test_a_condition_that_holds_has_the_figures(proctor, plain):
     ("mem.pss.total > 3", "has no total; it has peak, mean, min and last"),
     ("mem.pss.peak > 10%", "Write +10% for so much more"), ("mem.pss.peak > 10s", "'10s' is no threshold in bytes"),
     ("cpu.time > +x%", "'+x%' is no threshold"), ("gpu.util > 3", "of each device alone"),
+    ("mem.rss.peak > 120", "120 of what? Write 120MiB, or 120B"), ("mem.rss.peak > +120", "+120 of what? Write +120MiB"),
+    ("io.read.rate > 2.5", "Write 2.5MiB/s"),
     ("x" * 500 + " > 1", "not KEY"), ("cpu.time > 1" + "0" * 200, "not KEY"), ("cpu.time > 1\x1b[31m", "no threshold"),
 ])
 def test_wrong_conditions_are_explained(proctor, plain, expr, text):
@@ -180,8 +205,16 @@ def test_an_absent_metric_is_no_pass(proctor, plain):
     for words, where in ((["--fail-if", "cpu.time > +10%", a, b], "absent in r1;"),
                          (["--fail-if", "cpu.time > +10%", b, a], "absent in r1, of the baseline"),
                          (["--fail-if", "cpu.time > 3s", a, b], "absent in r1;"),
-                         (["--fail-if", "gpu.mem > 3", a, a], "gpu.mem.peak is absent in r0;")):
+                         (["--fail-if", "gpu.mem > 3GB", a, a], "gpu.mem.peak is absent in r0;")):
         assert where in compare(proctor, *words, status=2).stderr
+    # the table and the file are there all the same, and a condition that holds is an answer
+    words = [a, b, "--fail-if", "cpu.time > +10%", "--fail-if", "duration > 1h"]
+    done = compare(proctor, *words, "-o", "x.md", status=2)
+    assert re.search(r"^duration ", done.stdout, re.M) and "cpu.time > +10% cannot be told: " in done.stdout
+    assert "- **not decided**: cpu.time \\> +10% cannot be told" in (proctor.work / "x.md").read_text()
+    assert [g["holds"] for g in rows_of(proctor, *words, status=2)[1]["gates"]] == [None, False]
+    done = compare(proctor, *words, "--fail-if", "duration > 1ms", status=1)
+    assert "duration > 1ms holds" in done.stderr and "cannot be told" in done.stderr
     compare(proctor, b, a, "--fail-if", "cpu.time > 3s")  # of the baseline nothing is asked
 
 
@@ -266,7 +299,7 @@ def test_whether_it_is_beyond_noise_is_said(proctor, plain):
     assert re.search(r"^cpu\.time .*beyond noise, p 0\.029$", text, re.M)
     base = write_baseline(proctor, [1, 2, 3])
     text = compare(proctor, "--baseline", base, *made(proctor, plain, 5, 6, 7)).stdout
-    assert re.search(r"^cpu\.time .*too few runs to tell, p 0\.10$", text, re.M)
+    assert "noise" not in text and re.search(r"^cpu\.time .*200 % more \(\+4\.00 s\)$", text, re.M)
 
 
 def test_a_gate_with_repeats_takes_medians_and_says_p(proctor, plain):
@@ -458,3 +491,88 @@ def test_a_run_that_did_not_end_well_is_named(proctor, plain):
     _, result = rows_of(proctor, plain, bad)
     assert [r["ended"] for r in result["runs"]] == ["exit 3"] and result["runs"][0]["good"] is False
     assert re.search(r"^run .*exit 3$", compare(proctor, plain, bad).stdout, re.M)
+
+
+FAILED = {"exit 3": ["sh", "-c", "exit 3"], "killed by SIGKILL": ["sh", "-c", "kill -9 $$"]}
+
+
+@pytest.fixture(params=["exit 3", "killed by SIGKILL", "cut off"])
+def failed(proctor, plain, request):
+    """(a run that did not end well, what it says of its end)"""
+    path = proctor.work / "bad.proctor"
+    if request.param in FAILED:
+        proctor.run("-q", "-o", path, *FAILED[request.param])
+        return path, request.param
+    process = proctor.start("run", "-q", "-i", "20ms", "-o", path, "sleep", "60")
+    wait_until(lambda: path.exists() and proctor("show", path).returncode == 0, "a record")
+    job = proctor.job_of(process)
+    process.kill()
+    process.wait()
+    os.kill(job, signal.SIGKILL)
+    return path, request.param
+
+
+def test_a_gate_does_not_pass_a_run_that_failed(proctor, plain, failed):
+    path, ending = failed
+    [name] = query(path, "SELECT id FROM run")
+    gate = ["--fail-if", "duration > 1h", "--fail-if", "mem.rss.peak > +100000%"]
+    done = compare(proctor, plain, path, *gate[:2], status=2)
+    assert f"duration > 1h cannot be told: {name} ({ending}) is no run that ended well" in done.stderr
+    assert "--allow-failed" in done.stderr
+    compare(proctor, path, plain, *gate, status=2)
+    compare(proctor, path, plain, *gate[:2])  # of the baseline nothing is asked
+    compare(proctor, plain, path, *gate[:2], "--allow-failed")
+    compare(proctor, plain, path, "-o", "x.json")
+    model = json.loads((proctor.work / "x.json").read_text())
+    found = model["runs"][1]["findings"][0]
+    assert (found["severity"], found["text"]) == (
+        "warn", f"{name} did not end well ({ending}): less than the baseline is no gain")
+    assert not [r for r in model["comparison"]["rows"] if r["severity"] == "good"]
+
+
+def test_a_run_that_failed_becomes_no_baseline(proctor, plain, failed):
+    path, ending = failed
+    done = compare(proctor, "--save-baseline", "base.json", plain, path, status=2)
+    assert f"({ending}) is no run that ended well" in done.stderr and not (proctor.work / "base.json").exists()
+    compare(proctor, "--baseline", plain, "--save-baseline", "base.json", path, status=2)
+    assert not (proctor.work / "base.json").exists()
+    compare(proctor, "--save-baseline", "base.json", path, "--allow-failed")
+    done = compare(proctor, "--baseline", "base.json", plain, "--fail-if", "duration > +1h", status=2)
+    assert f"({ending}) is no run" in done.stderr
+
+
+def test_what_is_seen_once_is_not_said_twice(proctor, plain):
+    a, b = made(proctor, plain, 2.0, 3.0)
+    words = [proctor.path, "compare", a, b, "--fail-if", "cpu.time > +10%"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                          **proctor.options({}))
+    assert done.returncode == 1 and done.stdout.count("cpu.time > +10% holds") == 1
+
+
+def test_a_page_opens_on_the_first_new_run_and_says_what_came_out(proctor, plain):
+    base, run = made(proctor, plain, 2.0, 2.1, begin="b"), made(proctor, plain, 3.0, 3.1)
+    words = ["--baseline", base[0], "--baseline", base[1], *run, "-o", "x.json"]
+
+    def first(*more, status=0):
+        compare(proctor, *words, *more, status=status)
+        model = json.loads((proctor.work / "x.json").read_text())
+        keeps_to_contract(proctor.work / "x.json")
+        assert [r["id"] for r in model["runs"]] == ["b0", "r0", "r1", "b1"] and model["comparison"]["baseline"] == 0
+        found = [[f for f in r["findings"] if f["id"] == "comparison"] for r in model["runs"]]
+        assert [len(f) for f in found] == [0, 1, 1, 0] and found[1] == model["runs"][1]["findings"][:1]
+        return found[1][0]["severity"], found[1][0]["text"]
+
+    assert first() == ("warn", "Against the baseline 1 figure is worse, 0 better; most of all cpu.time: "
+                               "49 % more (+1.00 s)")
+    severity, text = first("--fail-if", "cpu.time > +10%", "--fail-if", "duration > 1ms", status=1)
+    assert severity == "bad" and text.startswith("cpu.time > +10% holds: 3.05 s") and text.endswith("; 1 more below")
+    severity, text = first("--fail-if", "gpu.mem > 1GiB", status=2)
+    assert severity == "bad" and text.startswith("gpu.mem > 1GiB cannot be told: ")
+
+
+def test_repeats_are_items_of_a_list_in_markdown(proctor, plain):
+    base, run = made(proctor, plain, 2.0, 2.1, begin="b"), made(proctor, plain, 3.0, 3.1)
+    compare(proctor, "--baseline", base[0], "--baseline", base[1], *run, "-o", "x.md")
+    lines = (proctor.work / "x.md").read_text().splitlines()
+    assert [re.match(r"- (\S.*?): (\w+)  ", line).groups() for line in lines[:4]] == [
+        ("baseline", "b0"), ("baseline", "b1"), ("run 1", "r0"), ("run 2", "r1")]

@@ -25,7 +25,7 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
                                        "gnu-time")]
 # Those of commands that record nothing; test_runs*.py, test_compare.py and test_suggest.py have them.
 OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all", "fail-if", "baseline",
-                    "save-baseline", "align", "for", "margin", "images", "github"}
+                    "save-baseline", "allow-failed", "align", "for", "margin", "images", "github"}
 LATER = [["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
          ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"], ["--textfile", "x"],
          ["--prefix", "x"]]

@@ -231,6 +231,23 @@ def test_a_quota_that_held_it_back_is_said(proctor, plain):
     assert "held was held back by its quota of 2.00 cores for 3.00 s" in suggest(proctor, path)
 
 
+@pytest.mark.parametrize("delay, there, asked, slurm", [
+    (6.13, 64, "2.0", 2),  # 1.80 s used and 6.13 s waited, in 5 s: it wanted 1.59 cores
+    (6.13, 1, "1.0", 1), (60, 4, "4.0", 4),  # no more than there were
+    (0.1, 64, "0.4", 1), (None, 64, "0.4", 1),  # hardly waited; not known
+    (0.2, 64, "0.4", 1),
+])
+def test_who_waited_for_a_cpu_wanted_more_than_it_used(proctor, plain, delay, there, asked, slurm):
+    path = changed(plain, "starved", used(cores=0.36, seconds=5, **{
+        '$.metrics."cpu.time"': {"total": 1.8}, '$.metrics."sched.delay"': {"total": delay},
+        "$.limits.cpu.cores": there}))
+    text = suggest(proctor, path, "--for", "docker")
+    assert f"--cpus={asked} " in text
+    assert ("it used 1.80 s of CPU and waited" in text) == (delay is not None and delay > 1)
+    assert f"--cpus-per-task={slurm}\n" in suggest(proctor, path, "--for", "slurm")
+    assert figures(proctor, path)["cpu"]["used"] == figures(proctor, path)["runs"][0]["cores_p95"] == 0.36
+
+
 def test_a_machine_is_no_job(proctor):
     assert proctor("system", "-q", "-i", "100ms", "--duration", "0.3", "-o", "m.proctor").returncode == 0
     done = proctor("suggest", "m.proctor")
