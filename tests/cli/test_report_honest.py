@@ -54,7 +54,7 @@ def test_a_gauge_of_one_sample_is_marked_and_has_no_mean(proctor):
     for key in ("mem.rss", "procs"):
         assert run["series"][key]["mark"] == "1 sample" and run["series"][key]["stats"]["mean"] is None
     [tile] = [t for t in run["tiles"] if t["id"] == "memory"]
-    assert tile["values"][0]["label"] == "peak (1 sample)"
+    assert tile["values"][0]["label"] == "peak (between samples)"  # of the kernel's mark
     proctor("report", path, "-o", "once.txt")
     assert "memory, RSS (1 sample)" in (proctor.work / "once.txt").read_text()
 
