@@ -15,6 +15,7 @@
 
 #include "cli/cli.h"
 #include "cli/report.h"
+#include "core/self.h"
 #include "util/clock.h"
 #include "util/fs.h"
 #include "util/output.h"
@@ -267,6 +268,7 @@ void pr_finish(struct proctor_monitor *m, struct pr_summary_file *f)
 {
     struct pr_buf text = {0};
     size_t done;
+    m->session.self_rss = pr_self_rss_peak(); /* that of recording, not of drawing */
     if (m->config.report.count)
         write_reports(m);
     if (f->wanted)

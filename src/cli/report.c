@@ -291,16 +291,14 @@ static int report(const struct pr_config *c, const struct pr_report_how *how, ch
 {
     struct proctor_error err;
     struct pr_stored *runs[RUNS_MOST] = {0};
-    char *const paths[] = {(char *)c->report_into};
+    const struct pr_list *into = &c->report_into;
     size_t opened = 0;
     while (opened < count && (runs[opened] = pr_runs_open("report", names[opened])))
         opened++;
-    int code = opened < count || (c->report_into && is_a_run(c->report_into, runs, count)) ||
-                       (how->append && is_a_run(how->append, runs, count))
-                   ? -ENOENT
-                   : 0;
-    if (code == 0 &&
-        (code = pr_report_write(runs, count, paths, c->report_into ? 1 : 0, how, &err)) < 0)
+    int code = opened < count || (how->append && is_a_run(how->append, runs, count)) ? -ENOENT : 0;
+    for (size_t i = 0; code == 0 && i < into->count; i++)
+        code = is_a_run(into->items[i], runs, count) ? -ENOENT : 0;
+    if (code == 0 && (code = pr_report_write(runs, count, into->items, into->count, how, &err)) < 0)
         pr_complain("report: %s", err.message);
     for (size_t i = 0; i < opened; i++)
         pr_stored_close(runs[i]);
@@ -313,17 +311,20 @@ static bool can_be(const struct pr_config *c, struct pr_report_how *how)
     struct proctor_error err;
     how->append = c->github ? getenv("GITHUB_STEP_SUMMARY") : NULL;
     how->png = c->images && strcmp(c->images, "png") == 0;
-    bool markdown = c->report_into && strcasecmp(ending_of(c->report_into), ".md") == 0;
+    const struct pr_list *into = &c->report_into;
+    const struct pr_report_how none = {0};
+    int code = how->png ? pr_png_ready(&err) : 0;
+    for (size_t i = 0; code == 0 && i < into->count; i++)
+        code = pr_report_check(into->items[i], &err);
     if (c->github && !(how->append && *how->append))
         pr_complain(
             "report: --github: GITHUB_STEP_SUMMARY is not set; in a step of GitHub Actions it "
             "names the file to add to");
-    else if (!c->report_into && !c->github)
+    else if (!into->count && !c->github)
         pr_complain("report: -o FILE is missing: its ending says what it is, " ENDINGS);
-    else if (c->images && !markdown)
+    else if (c->images && !wants_names(into->items, into->count, &none))
         pr_complain("report: --images is for the pictures of -o NAME.md");
-    else if ((c->report_into && pr_report_check(c->report_into, &err) < 0) ||
-             (how->png && pr_png_ready(&err) < 0))
+    else if (code < 0)
         pr_complain("report: %s", err.message);
     else
         return true;

@@ -55,8 +55,8 @@ struct pr_config {
     struct pr_list fail_if, baseline;
     double margin; /* percent */
     /* Of the commands on recorded runs. */
-    const char *of_name, *status, *since, *before, *format, *into, *report_into, *images, *keep;
-    struct pr_list of_label;
+    const char *of_name, *status, *since, *before, *format, *into, *images, *keep;
+    struct pr_list of_label, report_into;
     bool with_processes, even_running, even_elsewhere, dry_run, all, github, allow_failed;
     char *text[OPTION_COUNT]; /* as given; lists joined by commas */
     uint8_t origin[OPTION_COUNT];

@@ -59,7 +59,7 @@ struct pr_session {
     int own_threads, own_fds; /* of ours, to be taken out where inside */
     _Atomic int record_fds;   /* the same, of the run file: SQLite opens its own in its time */
     int64_t own_cpu, own_cpu_began, self_cpu; /* ns: spent in ticks; all, known at the end */
-
+    double self_rss;             /* at the end of the run, before reports; 0 until then */
     struct proctor_snapshot now; /* being made */
     struct pr_average average;
     bool want_members, want_devices;

@@ -112,6 +112,11 @@ static void figure_row(struct pr_doc *d, struct pr_doc_table *t, const struct pr
         pr_doc_words(d, s->label);
         pr_doc_words(d, figures[i].behind);
     }
+    if (s->mark) {
+        pr_doc_words(d, " (");
+        pr_doc_words(d, s->mark);
+        pr_doc_words(d, ")");
+    }
     pr_doc_cell(d, t);
     pr_doc_human(d, f->mean, s->unit);
     pr_doc_cell(d, t);

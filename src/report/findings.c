@@ -114,13 +114,17 @@ void pr_summary_finding(const struct pr_session *s, const struct pr_facts *facts
 /* --- what stands out ----------------------------------------------------------------------------
  */
 
-/* PSS, unless the budget let it be read only now and then. */
+/* PSS, unless the budget let it be read only now and then, or it was not read at the peak: as the
+ * report has it. */
 static void take_memory(const struct pr_session *s, struct pr_evidence *e)
 {
     const struct pr_stat *v = s->stats.metric;
-    bool pss = v[METRIC_MEM_PSS].known * 2 > v[METRIC_MEM_RSS].known;
+    double mark = v[METRIC_MEM_RSS_PEAK].max;
+    bool pss = v[METRIC_MEM_PSS].known * 2 > v[METRIC_MEM_RSS].known &&
+               !(mark > PEAK_MISSED * v[METRIC_MEM_RSS].max);
     const struct pr_stat *of = &v[pss ? METRIC_MEM_PSS : METRIC_MEM_RSS];
-    pr_evidence_memory(e, of->max, of->at, v[METRIC_MEM_RSS_PEAK].max);
+    bool marked = !pss && mark > of->max;
+    pr_evidence_memory(e, marked ? mark : of->max, marked ? NAN : of->at, mark);
     e->memory_limit = s->limits.total[LIMIT_MEMORY];
     e->memory_of_machine = strcmp(s->limits.source[LIMIT_MEMORY], "machine") == 0;
 }

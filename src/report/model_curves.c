@@ -22,7 +22,6 @@
 #define THROTTLED_APART 2    /* seconds without it, between two times; or, of the run so far, */
 #define THROTTLED_SHARE 0.02
 #define IDLE_BELOW      0.01 /* of a GPU's time */
-#define PEAK_MISSED     1.1  /* the kernel's mark, beside the most that was sampled */
 
 /* A series of the job, or of the machine where that is what was recorded. */
 struct plan {
@@ -34,7 +33,7 @@ struct plan {
 };
 static const struct plan job_plans[] = {
     {GROUP_CPU, METRIC_CPU_USAGE, NULL, "job", "cpu.time", FAMILY_CPU, 0},
-    {GROUP_CPU_MACHINE, METRIC_SYSTEM_CPU_USAGE, NULL, "machine", NULL, FAMILY_CPU, 0},
+    {GROUP_CPU_MACHINE, METRIC_SYSTEM_CPU_USAGE, NULL, "machine", "system.cpu.time", FAMILY_CPU, 0},
     {GROUP_MEMORY, METRIC_MEM_PSS, NULL, "PSS", NULL, FAMILY_MEMORY, 0},
     {GROUP_RSS, METRIC_MEM_RSS, NULL, "RSS", NULL, FAMILY_MEMORY, 0},
     {GROUP_USS, METRIC_MEM_USS, NULL, "USS", NULL, FAMILY_MEMORY, 0},
@@ -48,7 +47,7 @@ static const struct plan job_plans[] = {
     {GROUP_PROCESSES, METRIC_PROCS, NULL, "processes", NULL, FAMILY_OTHER, 0},
 };
 static const struct plan machine_plans[] = {
-    {GROUP_CPU, METRIC_SYSTEM_CPU_USAGE, NULL, "machine", NULL, FAMILY_CPU, 0},
+    {GROUP_CPU, METRIC_SYSTEM_CPU_USAGE, NULL, "machine", "system.cpu.time", FAMILY_CPU, 0},
     {GROUP_MEMORY, METRIC_SYSTEM_MEM_USED, NULL, "used", NULL, FAMILY_MEMORY, 0},
     {GROUP_READ, METRIC_SYSTEM_DISK_READ_RATE, NULL, "read", "system.disk.read", FAMILY_DISK, 0},
     {GROUP_WRITE, METRIC_SYSTEM_DISK_WRITE_RATE, NULL, "write", "system.disk.write", FAMILY_DISK,
@@ -62,6 +61,7 @@ static const struct plan machine_plans[] = {
 struct line {
     int curve;
     double before, before_at; /* of a counter; NaN for unknown */
+    bool estimated;           /* at its most */
 };
 
 enum { CARD_UTIL, CARD_IDLE, CARD_MEMORY, CARD_POWER, CARD_LINES };
@@ -240,6 +240,8 @@ static void on_sample(void *of, const struct proctor_snapshot *s)
             v = rate_of(&g->lines[i], v, c->at);
         double job = (pr_metrics[p->id].kind == KIND_RATE ? RATE_REACH : JOB_REACH) * c->usual;
         pr_curves_put(c, g->lines[i].curve, v, slow ? machine : job);
+        if (g->lines[i].curve >= 0 && c->items[g->lines[i].curve].most_at == c->at)
+            g->lines[i].estimated = s->mark[p->id] == MARK_ESTIMATED;
     }
     follow_quota(g, s->value[METRIC_CPU_THROTTLED]);
     for (size_t i = 0; i < s->device_count; i++)
@@ -304,6 +306,8 @@ static void name_lines(struct gather *g)
         s->unit = p->key ? p->unit : metric->unit;
         s->family = p->family;
         s->note = metric->help;
+        s->once = metric->kind == KIND_GAUGE && g->m->curves.items[s->curve].known == 1;
+        s->mark = s->once ? "1 sample" : g->lines[i].estimated ? MODEL_ESTIMATED : NULL;
     }
 }
 
@@ -370,7 +374,7 @@ void pr_model_curves(struct pr_model *m, const struct pr_stored *r, struct proct
                          .plans = m->machine ? machine_plans : job_plans,
                          .plan_count = m->machine ? COUNT(machine_plans) : COUNT(job_plans)};
     for (size_t i = 0; i < g->plan_count; i++)
-        g->lines[i] = (struct line){pr_curves_new(&m->curves), NAN, NAN};
+        g->lines[i] = (struct line){pr_curves_new(&m->curves), NAN, NAN, false};
     if (pr_query_new(&g->words, r->db,
                      "SELECT group_concat(key || '=' || CASE WHEN type IN ('true', 'false', 'null')"
                      " THEN type ELSE value END, ' ') FROM json_each(?1)") < 0)

@@ -128,6 +128,7 @@ static void series(struct pr_json *j, const struct pr_model *m)
         pr_put_text(j, "family", families[s->family]);
         bound(j, "limit", &s->limit);
         bound(j, "host", &s->host);
+        pr_put_text(j, "mark", s->mark);
         pr_put_text(j, "note", s->note);
         curve(j, m, s->curve, PART_MEAN);
         if (m->curves.width > 0) {
@@ -157,7 +158,16 @@ void pr_put_value(struct pr_json *j, const struct pr_model *m, const struct pr_v
 {
     keys(j, m, "series", v->group);
     pr_put_text(j, "stat", stats[v->stat]);
-    pr_put_text(j, "label", v->label);
+    struct pr_buf label = {0};
+    const struct pr_model_series *s = pr_model_find(m, v->group);
+    pr_buf_str(&label, v->label);
+    if (s && s->mark && *v->label && (s->once || v->stat == FIGURE_MAX))
+        pr_buf_printf(&label, " (%s)",
+                      !s->once                                      ? "estimated"
+                      : v->stat == FIGURE_MAX && isnan(s->stats.at) ? MODEL_UNSAMPLED
+                                                                    : s->mark);
+    pr_put_text(j, "label", pr_buf_text(&label));
+    pr_buf_done(&label);
     pr_put_text(j, "unit", pr_model_unit(v->unit));
 }
 

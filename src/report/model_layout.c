@@ -194,11 +194,15 @@ static void put_line(const struct pr_model *m, const struct pr_model_series *s, 
         pr_buf_printf(out, "%s %s ", n++ ? "," : "", parts[i].word);
         pr_model_human(out, parts[i].v, s->unit);
     }
-    if (f->max > 0 && !isnan(f->at)) {
+    if (!isnan(f->at)) {
         pr_buf_str(out, " at ");
         pr_model_human(out, f->at, UNIT_SECONDS);
         pr_model_in_phase(m, f->at, out);
+    } else if (f->max > 0 && !(f->max <= f->mean * (1 + 1e-6))) {
+        pr_buf_str(out, " (" MODEL_UNSAMPLED ")");
     }
+    if (s->mark)
+        pr_buf_printf(out, " (%s)", s->mark);
     if (s->limit.text)
         pr_buf_printf(out, "; %s", s->limit.text);
     pr_buf_char(out, '.');

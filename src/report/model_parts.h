@@ -20,6 +20,11 @@ void pr_model_human(struct pr_buf *out, double v, enum pr_unit unit);
 void pr_model_say(struct pr_model *m, struct pr_model_pairs *list, const char *title,
                   const char *what, const char *words);
 
+/* Of a peak that the kernel or the account knows of: on no curve. */
+#define MODEL_UNSAMPLED "between samples"
+/* Of a peak that is of no reading, but of the last one and the change of RSS since. */
+#define MODEL_ESTIMATED "peak estimated"
+
 /* The first series of a group, NULL for none. */
 const struct pr_model_series *pr_model_find(const struct pr_model *m, enum pr_group group);
 /* "in \"eval\"", or "" where no phase is known at that time. */

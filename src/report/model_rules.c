@@ -68,6 +68,21 @@ static void kills(struct finder *f)
     pr_query_free(q);
 }
 
+/* The recorder, not the job; and what can be done about it. */
+static void died(struct finder *f)
+{
+    if (f->r->state != RUN_DIED && !f->r->recovered)
+        return;
+    pr_buf_str(&f->text, f->r->recovered
+                             ? "The recorder had died: all figures are rebuilt from its samples."
+                             : "The recorder could not write its end: what it had not yet stored "
+                               "is missing.");
+    found(f, "recorder-died", SEVERITY_WARN, f->m->duration,
+          f->r->recovered
+              ? NULL
+              : pr_model_text(f->m, "`proctor recover %.300s` makes up for it.", f->r->path));
+}
+
 static void gpu_idle(struct finder *f)
 {
     size_t count = 0;
@@ -275,7 +290,7 @@ static struct pr_evidence evidence(const struct finder *f)
 
 void pr_model_rules(struct pr_model *m, const struct pr_stored *r)
 {
-    static void (*const rules[])(struct finder * f) = {starved, gpu_idle, grows};
+    static void (*const rules[])(struct finder * f) = {died, starved, gpu_idle, grows};
     struct finder f = {.m = m, .r = r, .duration = m->duration};
     struct pr_evidence e = evidence(&f);
     kills(&f);

@@ -44,10 +44,12 @@ struct pr_model_series {
     const char *key, *label, *note, *metric; /* metric: its key in the summary, NULL for none */
     const char *counter;                     /* of a rate: whose total is its integral; or NULL */
     const char *device;                      /* that it is of; NULL for none */
+    const char *mark; /* what to know of its figures in a word or two, or NULL */
     enum pr_group group;
     enum pr_unit unit;
     enum pr_family family;
     struct pr_bound limit, host;
     struct pr_figures stats;
     int curve;
+    bool once; /* a gauge of which there is one sample: no mean, no least */
 };

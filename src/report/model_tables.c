@@ -32,12 +32,15 @@ static bool step(struct pr_query *q)
     " json_extract(m.value, '$.peak'), json_extract(m.value, '$.at'),"                             \
     " json_extract(m.value, '$.total')"
 
+/* A peak that the account has, and no sample, has no time. */
 static void take_figures(struct pr_figures *f, struct pr_query *q, int column)
 {
+    enum { MIN, MEAN, PEAK, AT };
     double *const fields[] = {&f->min, &f->mean, &f->max, &f->at};
-    for (int i = 0; i < 4; i++) {
+    bool peak = !isnan(pr_query_get_number(q, column + PEAK));
+    for (int i = MIN; i <= AT; i++) {
         double v = pr_query_get_number(q, column + i);
-        if (!isnan(v))
+        if (!isnan(v) || (i == AT && peak))
             *fields[i] = v;
     }
 }
@@ -64,9 +67,12 @@ static void take_metric(const struct pr_model *m, struct pr_figures *all, size_t
 
 static const struct pr_figures unknown = {NAN, NAN, NAN, NAN, NAN};
 
-/* A mean by the account has in it what was used beside the samples that least and most are of. */
+/* A mean by the account has in it what was used beside the samples that least and most are of. What
+ * was never more than 0 was at no time the most. */
 static void agree(struct pr_figures *f)
 {
+    if (!(f->max > 0))
+        f->at = NAN;
     if (f->min > f->mean * (1 + ROUNDING))
         f->min = NAN;
     if (f->max < f->mean * (1 - ROUNDING)) {
@@ -104,6 +110,8 @@ void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
             s->stats.max = c->most;
             s->stats.at = c->most_at;
         }
+        if (s->once) /* neither is of the run */
+            s->stats.min = s->stats.mean = NAN;
         if (s->metric && strcmp(s->metric, "mem.rss") == 0 && !isnan(mark) &&
             !(s->stats.max >= mark)) {
             s->stats.max = mark;

@@ -108,8 +108,9 @@ static void verdict(struct pr_model *m, const struct pr_stored *r)
         m->signal = pr_model_text(m, "%s", pr_text_signal(r->exit_signal, name, sizeof name));
     if (r->state == RUN_RUNNING) {
         m->verdict = "still running";
-    } else if (r->state == RUN_DIED || r->recovered) {
-        m->verdict = "cut off: how the job ended is not known";
+    } else if (r->state == RUN_DIED || r->recovered) { /* as `proctor show` has it */
+        m->verdict = r->recovered ? "recovered: how the job ended is not known"
+                                  : "died: how the job ended is not known";
         m->severity = SEVERITY_WARN;
     } else if (m->signal) {
         m->verdict = pr_model_text(m, "killed by %s", m->signal);

@@ -23,9 +23,9 @@
 
 void pr_evidence_memory(struct pr_evidence *e, double sampled, double at, double mark)
 {
-    bool marked = mark > sampled * MARK_ABOVE || isnan(sampled);
-    e->memory = marked ? mark : sampled;
-    e->memory_at = marked ? NAN : at;
+    e->memory = isnan(sampled) ? mark : sampled;
+    e->memory_at = isnan(sampled) ? NAN : at;
+    e->memory_mark = mark > sampled * MARK_ABOVE ? mark : NAN;
 }
 
 static void put(struct pr_buf *text, const char *before, double v, enum pr_unit unit)
@@ -47,17 +47,22 @@ static void put_when(const struct pr_evidence *e, double at, struct pr_buf *text
 
 static bool near_limit(const struct pr_evidence *e, struct pr_finding *ret, struct pr_buf *text)
 {
-    double share = e->memory / e->memory_limit;
-    if (!(e->memory_limit > 0) || !(share >= NEAR_LIMIT))
+    double share = e->memory / e->memory_limit, worst = fmax(e->memory, e->memory_mark);
+    bool bad = worst >= AT_LIMIT * e->memory_limit;
+    if (!(e->memory_limit > 0) || !(worst >= NEAR_LIMIT * e->memory_limit))
         return false;
     put(text, "Memory reached ", e->memory, UNIT_BYTES);
     put(text, ", ", share, UNIT_RATIO);
     put(text, e->memory_of_machine ? " of the machine " : " of the limit ", e->memory_limit,
         UNIT_BYTES);
+    if (!isnan(e->memory_mark)) {
+        put(text, " (the kernel's mark of one process: ", e->memory_mark, UNIT_BYTES);
+        pr_buf_str(text, " of RSS)");
+    }
     put_when(e, e->memory_at, text);
     *ret = (struct pr_finding){"memory-near-limit",
                                "Beyond the limit the kernel ends a process of the job.",
-                               share >= AT_LIMIT ? SEVERITY_BAD : SEVERITY_WARN, e->memory_at};
+                               bad ? SEVERITY_BAD : SEVERITY_WARN, e->memory_at};
     return true;
 }
 

@@ -8,13 +8,16 @@
 
 #include "util/buf.h"
 
+#define PEAK_MISSED 1.1 /* the kernel's mark, beside the most that was sampled */
+
 enum pr_severity { SEVERITY_GOOD, SEVERITY_NOTE, SEVERITY_WARN, SEVERITY_BAD };
 
 /* NaN for what is not known. */
 struct pr_evidence {
     double duration;
     double memory, memory_at, memory_limit; /* the peak */
-    double cores, cores_mean, cores_limit;  /* the peak; limit: NaN where it is the machine */
+    double memory_mark; /* of the kernel, of one process: where it is above; else NaN */
+    double cores, cores_mean, cores_limit; /* the peak; limit: NaN where it is the machine */
     double cpu_time, throttled, delay;
     double swap, swap_at;
     double files, files_at; /* share of the limit of a process */
@@ -27,7 +30,7 @@ struct pr_evidence {
     bool (*nearest)(const void *of, struct pr_buf *out);
     const void *of;
 };
-/* The largest that is known: as sampled, or a mark of the kernel that is well above. */
+/* As sampled, and the mark of the kernel where it is well above; that alone where it is all. */
 void pr_evidence_memory(struct pr_evidence *e, double sampled, double at, double mark);
 
 struct pr_finding {

@@ -66,6 +66,8 @@ void pr_summary_processes(struct pr_json *j, struct pr_session *s, const struct 
 /* The phases; the marks, as events among others. */
 void pr_summary_phases(struct pr_json *j, const struct pr_session *s);
 void pr_summary_marks(struct pr_json *j, const struct pr_session *s);
+/* What recording has cost in memory. */
+double pr_summary_self_rss(const struct pr_session *s);
 /* Was it measured at all? */
 bool pr_summary_known(const struct pr_session *s, enum pr_metric_id id);
 /* Why not? */

@@ -311,13 +311,18 @@ static void put_left(struct pr_json *j, const struct pr_session *s)
     pr_json_close(j, ']');
 }
 
+double pr_summary_self_rss(const struct pr_session *s)
+{
+    return s->self_rss > 0 ? s->self_rss : pr_self_rss_peak();
+}
+
 static void put_self(struct pr_json *j, const struct pr_session *s, bool rebuilt)
 {
     double cpu = rebuilt ? NAN : pr_seconds(s->self_cpu);
     open(j, "self", '{');
     number(j, "cpu_seconds", cpu);
     number(j, "cpu_ratio", s->stats.seconds > 0 ? cpu / s->stats.seconds : NAN);
-    number(j, "rss_peak_bytes", s->inside ? NAN : pr_self_rss_peak());
+    number(j, "rss_peak_bytes", s->inside ? NAN : pr_summary_self_rss(s));
     pr_summary_gpu_cost(j, s);
     pr_json_close(j, '}');
 }

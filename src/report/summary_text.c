@@ -252,7 +252,7 @@ static void account_line(struct pr_page *p)
 
 static void self_line(struct pr_page *p)
 {
-    double cpu = pr_seconds(p->s->self_cpu), rss = pr_self_rss_peak();
+    double cpu = pr_seconds(p->s->self_cpu), rss = pr_summary_self_rss(p->s);
     pr_page_label(p, "cost");
     pr_page_human(p, cpu, UNIT_SECONDS);
     pr_buf_str(p->out, " of CPU");

@@ -104,3 +104,20 @@ void pr_svg_document(struct pr_buf *out, struct pr_buf *parts, double width, dou
     pr_buf_str(out, "</svg>\n");
     out->failed |= parts->failed;
 }
+
+void pr_svg_clip(struct pr_buf *out, const struct pr_box *box)
+{
+    const double parts[] = {box->x, box->y, box->w, box->h};
+    static const char *const names[] = {"x", "y", "width", "height"};
+    pr_buf_str(out, "<svg");
+    for (int i = 0; i < 4; i++) {
+        pr_buf_printf(out, " %s=\"", names[i]);
+        pr_svg_number(out, parts[i]);
+        pr_buf_char(out, '"');
+    }
+    for (int i = 0; i < 4; i++) {
+        pr_buf_str(out, i ? " " : " viewBox=\"");
+        pr_svg_number(out, parts[i]);
+    }
+    pr_buf_str(out, "\">\n");
+}

@@ -35,6 +35,8 @@ void pr_svg_escape(struct pr_buf *out, const char *text, size_t most);
 void pr_svg_number(struct pr_buf *out, double v);
 void pr_svg_text(struct pr_buf *out, double x, double y, const struct pr_svg_pen *pen,
                  const char *text, size_t most);
+/* A picture within it that shows nothing beyond the box: until "</svg>". */
+void pr_svg_clip(struct pr_buf *out, const struct pr_box *box);
 void pr_svg_rect(struct pr_buf *out, const struct pr_box *box, const char *fill);
 /* dash NULL: a whole line. */
 void pr_svg_line(struct pr_buf *out, double x1, double y1, double x2, double y2, const char *color,

@@ -26,6 +26,7 @@ struct frame {
     struct point points[POINTS];
     size_t count;
     bool folded; /* a point is of several samples */
+    bool flat;   /* nothing was ever above 0: the axis has no other figure */
 };
 
 static double x_of(const struct frame *f, double at)
@@ -88,6 +89,12 @@ static double value_of(const struct point *p, enum which which)
                                 : p->cell.max;
 }
 
+/* The machine may go beyond the axis: it is cut there, not bent. */
+static double y_of_line(const struct frame *f, const struct pr_plot_line *l, double v)
+{
+    return l->context ? f->box.y + f->box.h * (f->up - v) / (f->up + f->down) : y_of(f, v);
+}
+
 static void to(struct pr_buf *out, char how, double x, double y)
 {
     pr_buf_char(out, how);
@@ -110,7 +117,7 @@ static void path(struct pr_buf *out, const struct frame *f, const struct pr_plot
         if (!known(f, i))
             continue;
         double x = x_of(f, f->points[i].at),
-               y = y_of(f, value_of(&f->points[i], which) * l->factor);
+               y = y_of_line(f, l, value_of(&f->points[i], which) * l->factor);
         bool first = i == 0 || !known(f, i - 1);
         if (l->step || (first && !known(f, i + 1))) /* alone between gaps, too */
             to(out, first ? 'M' : 'L', fmin(begin_of(f, i), x - first), y);
@@ -154,9 +161,25 @@ static void band(struct pr_buf *out, const struct frame *f, const struct pr_plot
     pr_buf_printf(out, "\" fill=\"%s\" fill-opacity=\"0.22\"/>\n", l->color);
 }
 
+/* Is anything of it on the axis? */
+static bool is_inside(const struct frame *f, const struct pr_plot_line *l)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (known(f, i) && pr_curve_mean(&f->points[i].cell) * l->factor <= f->up)
+            return true;
+    return false;
+}
+
 static void draw_line(struct pr_buf *out, struct frame *f, const struct pr_plot_line *l)
 {
     take_points(f, l->curve);
+    if (l->context) {
+        pr_svg_clip(out, &f->box);
+        if (is_inside(f, l))
+            stroke(out, f, l, WHICH_MEAN, l->width, "");
+        pr_buf_str(out, "</svg>\n");
+        return;
+    }
     if (l->band && f->folded) {
         band(out, f, l);
         stroke(out, f, l, WHICH_MAX, 0.75, " stroke-opacity=\"0.55\"");
@@ -232,7 +255,8 @@ static void extent(struct frame *f)
             f->up = fmax(f->up, p->bounds[i].value);
     if (context > f->up)
         f->up = f->up > 0 ? fmin(context, f->up * CONTEXT_MOST) : context;
-    if (!(f->up + f->down > 0))
+    f->flat = !(f->up + f->down > 0);
+    if (f->flat)
         f->up = 1;
     double room = f->down > 0 ? 2 * FIGURE_ROOM : FIGURE_ROOM,
            per_point = (f->up + f->down) / (f->box.h - room);
@@ -262,10 +286,10 @@ static void axis(struct pr_buf *out, const struct frame *f)
     double step = pr_svg_step(all / by, room) * by;
     if (f->p->unit == UNIT_COUNT)
         step = fmax(1, step);
-    double lowest = -floor(f->down / step) * step;
+    double lowest = -floor(f->down / step) * step, top = f->flat ? 0 : f->up * (1 + 1e-9);
     for (int i = 0; i <= 2 * room + 2 && !f->p->absent; i++) {
         double v = lowest + i * step;
-        if (!(v <= f->up * (1 + 1e-9)))
+        if (!(v <= top))
             break;
         pr_svg_line(out, f->box.x, y_of(f, v), f->box.x + f->box.w, y_of(f, v),
                     fabs(v) < step / 2 ? SVG_CONTEXT : SVG_GRID, 1, NULL);
@@ -290,7 +314,7 @@ static const struct pr_plot_line *peak_of(const struct pr_plot *p, bool down)
     const struct pr_plot_line *best = NULL;
     for (size_t i = 0; i < p->count; i++) {
         const struct pr_plot_line *l = &p->lines[i];
-        if (!isnan(l->peak) && !isnan(l->at) && l->peak > 0 && (l->factor < 0) == down &&
+        if (!isnan(l->peak) && l->peak > 0 && (l->factor < 0) == down &&
             (!best || highest(l) > highest(best)))
             best = l;
     }
@@ -300,7 +324,8 @@ static const struct pr_plot_line *peak_of(const struct pr_plot *p, bool down)
 static void draw_bounds(struct pr_buf *out, const struct frame *f)
 {
     const struct pr_plot_line *peak = peak_of(f->p, false);
-    bool right = peak && peak->at < f->end / 2; /* not where the peak's figure stands */
+    /* Not where the peak's figure stands. */
+    bool right = peak && (isnan(peak->at) || peak->at < f->end / 2);
     const struct pr_svg_pen above = {SVG_MUTED, 10, ANCHOR_END, false, false};
     for (size_t i = 0; i < f->p->bound_count; i++) {
         const struct pr_plot_bound *b = &f->p->bounds[i];
@@ -317,12 +342,27 @@ static void draw_bounds(struct pr_buf *out, const struct frame *f)
     }
 }
 
+/* No curve has it: in words, at the edge that it is nearest to. */
+static void draw_unsampled(struct pr_buf *out, const struct frame *f, const struct pr_plot_line *l)
+{
+    const struct pr_svg_pen pen = {l->ink, 10, ANCHOR_START, true, true};
+    struct pr_buf text = {0};
+    pr_buf_str(&text, "peak ");
+    pr_model_human(&text, l->peak, f->p->unit);
+    pr_buf_str(&text, ", " MODEL_UNSAMPLED);
+    pr_svg_text(out, f->box.x + 6, l->factor < 0 ? f->box.y + f->box.h - 4 : f->box.y + 10, &pen,
+                pr_buf_text(&text), 0);
+    pr_buf_done(&text);
+}
+
 static void draw_peaks(struct pr_buf *out, const struct frame *f)
 {
     struct pr_buf text = {0};
     for (int down = 0; down < 2; down++) {
         const struct pr_plot_line *l = peak_of(f->p, down);
-        if (!l)
+        if (l && isnan(l->at))
+            draw_unsampled(out, f, l);
+        if (!l || isnan(l->at))
             continue;
         double x = x_of(f, l->at), way = down ? 1 : -1, y = y_of(f, l->peak * l->factor) + way * 2;
         bool left = x > f->box.x + f->box.w - 70;
@@ -357,6 +397,8 @@ static bool end_of(struct frame *f, const struct pr_plot_line *l, double *ret_y)
     size_t i = f->count;
     while (i > 0 && !known(f, i - 1))
         i--;
+    if (l->context && !is_inside(f, l))
+        return false;
     if (i > 0)
         *ret_y = y_of(f, pr_curve_mean(&f->points[i - 1].cell) * l->factor);
     return i > 0;

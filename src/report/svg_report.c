@@ -11,19 +11,20 @@
 #include "report/svg.h"
 #include "util/text.h"
 
-#define COUNT(list)   (sizeof list / sizeof *list)
-#define WIDTH         960
-#define LEFT          56
-#define RIGHT         96
-#define PLOT_HEIGHT   104
-#define ABSENT_HEIGHT 20
-#define PLOT_GAP      24
-#define ROW           16 /* of the phases */
-#define ROWS          2
-#define LETTER        6.4 /* the width of one of 11 px, about */
-#define FINDING_WIDTH 145
-#define EVENTS_MOST   300
-#define BAND_LEAST    4 /* narrower ones would only flicker */
+#define COUNT(list)     (sizeof list / sizeof *list)
+#define WIDTH           960
+#define LEFT            56
+#define RIGHT           96
+#define PLOT_HEIGHT     104
+#define ABSENT_HEIGHT   20
+#define PLOT_GAP        24
+#define ROW             16 /* of the phases */
+#define ROWS            2
+#define LETTER          6.4 /* the width of one of 11 px, about */
+#define FINDING_WIDTH   145
+#define EVENTS_MOST     300
+#define COMMAND_LETTERS 86 /* of 15 px, wide ones too */
+#define BAND_LEAST      4  /* narrower ones would only flicker */
 
 #define TROUBLE_LETTERS 48
 
@@ -262,7 +263,7 @@ static double draw_head(struct pr_buf *out, const struct pr_model *m, double y)
                             verdict = {severity_ink(m->severity), 13, ANCHOR_START, true, false},
                             plain = {SVG_MUTED, 12, ANCHOR_END, false, false};
     struct pr_buf text = {0};
-    pr_svg_text(out, 12, y + 22, &command, m->command, 100);
+    pr_svg_text(out, 12, y + 22, &command, m->command, COMMAND_LETTERS);
     pr_svg_text(out, 12, y + 42, &verdict, m->verdict, 60);
     pr_document_where(m, &text);
     pr_svg_text(out, WIDTH - 12, y + 42, &plain, pr_buf_text(&text), 100);

@@ -207,6 +207,31 @@ test("exact figures of a run and of a phase are taken before those of the series
   assert.match(await page.locator("#phases-all tbody tr").first().innerText(), /33\.0 GiB/);
 });
 
+test("names of two troubles at the same time do not stand on one another", async () => {
+  const model = modelOf("training"),
+    [run] = model.runs,
+    at = run.run.duration;
+  run.events = [
+    { at, kind: "oom", severity: "bad", text: "memory ran out in the group" },
+    { at, kind: "signal", severity: "bad", text: "killed by SIGKILL" },
+  ];
+  const page = await open(model, { name: "troubles" });
+  assert.equal(await page.locator(".event").count(), 2);
+  assert.deepEqual(await page.locator(".event span").allInnerTexts(), ["memory ran out in the group"]);
+});
+
+test("the figures of a tile stand whole beside a limit of another size", async () => {
+  const model = modelOf("training"),
+    [run] = model.runs,
+    big = { value: 23.5 * GiB, text: "machine 23.5 GiB" };
+  run.series["mem.pss"].stats.max = 1.05 * 2 ** 20;
+  run.tiles.find(t => t.id === "memory").limit = big;
+  const page = await open(model, { name: "sizes" }),
+    of = await tile(page, "memory").locator(".big").evaluate(e => [e.innerText, e.scrollWidth - e.clientWidth]);
+  assert.match(of[0], /1\.05 MiB \/ 23\.5 GiB/);
+  assert.equal(of[1], 0);
+});
+
 test("a sample belongs to one phase: to that which it ends", async () => {
   const run = makeRun({
     id: "ten",

@@ -84,17 +84,14 @@ const reach = (run, lines, range) => {
     if (line.role !== "share" && (!found.peaks[side] || top > found.peaks[side].top))
       found.peaks[side] = { top, at: f.at, v: f.max, line };
   }
-  const worth = v => found.up > 0.6 * v;
   for (const line of lines)
     for (const kind of ["limit", "host"]) {
       const l = line.s[kind];
       if (!l || line.role === "context" || line.k < 0) continue;
       const v = line.role === "share" ? 1 : l.value;
-      if (worth(v) && !found.limits.some(o => o.v === v)) found.limits.push({ v, text: l.text, kind });
+      if (found.up > 0.6 * v && !found.limits.some(o => o.v === v)) found.limits.push({ v, text: l.text, kind });
     }
-  found.limits.forEach(l => {
-    found.up = Math.max(found.up, l.v);
-  });
+  for (const l of found.limits) found.up = Math.max(found.up, l.v);
   // The machine may go beyond the job, but not flatten it.
   if (found.context) found.up = Math.max(found.up, Math.min(found.context, found.up * 1.6 || found.context));
   return found;
@@ -189,23 +186,27 @@ const drawAlone = ({ ctx, bbox, px, x, y, run, lines, colors, shown }) => {
   }
 };
 
-// The maximum: a triangle and its value.
-const drawPeaks = ({ ctx, px, right, x, y, chart, reached, shown, text }) => {
+// The maximum: a triangle and its value; the value alone where no curve has it.
+const drawPeaks = ({ ctx, px, right, x, y, chart, range, reached, shown, text }) => {
   for (const side of ["up", "down"]) {
-    const p = reached.peaks[side];
-    if (!p || !(p.top > 0) || !KNOWN(p.at) || !shown(p.at)) continue;
-    const a = x(p.at),
+    const p = reached.peaks[side],
+      at = p?.at ?? range.from;
+    if (!p?.top || !shown(at)) continue;
+    const a = x(at),
       s = side === "up" ? -1 : 1,
       b = y(p.top * -s) + s * 2 * px,
-      color = css(p.line.family + "-text");
-    ctx.fillStyle = color;
-    ctx.beginPath();
-    ctx.moveTo(a, b);
-    ctx.lineTo(a - 4 * px, b + s * 7 * px);
-    ctx.lineTo(a + 4 * px, b + s * 7 * px);
-    ctx.fill();
-    const leftwards = a > right - 80 * px;
-    text(human(p.v, chart.unit), a + (leftwards ? -7 : 7) * px, b + s * 5 * px, color, leftwards ? "right" : "left");
+      color = css(p.line.family + "-text"),
+      leftwards = a > right - 80 * px;
+    if (KNOWN(p.at)) {
+      ctx.fillStyle = color;
+      ctx.beginPath();
+      ctx.moveTo(a, b);
+      ctx.lineTo(a - 4 * px, b + s * 7 * px);
+      ctx.lineTo(a + 4 * px, b + s * 7 * px);
+      ctx.fill();
+    }
+    const words = human(p.v, chart.unit) + (KNOWN(p.at) ? "" : ", between samples");
+    text(words, a + (leftwards ? -7 : 7) * px, b + s * 5 * px, color, leftwards ? "right" : "left");
   }
 };
 
@@ -218,18 +219,21 @@ const drawNames = ({ bbox, px, right, y, run, range, lines, text }) => {
   for (const line of lines) {
     let i = last - 1;
     while (i >= first && !KNOWN(line.mean[i])) i--;
-    if (i >= first && line.label) ends.push({ line, y: Math.max(bbox.top + 5 * px, y(line.mean[i] * line.k)) });
+    const end = y(line.mean[i] * line.k);
+    // The machine may be beyond the axis: there is no line to name.
+    if (i >= first && line.label && (line.role !== "context" || end >= bbox.top))
+      ends.push({ line, y: Math.max(bbox.top + 5 * px, end) });
   }
   ends.sort((a, b) => (rank[a.line.role] || 0) - (rank[b.line.role] || 0));
   ends = ends.slice(0, Math.floor(bbox.height / gap)).sort((a, b) => a.y - b.y);
   for (let i = 1; i < ends.length; i++) ends[i].y = Math.max(ends[i].y, ends[i - 1].y + gap);
   let most = bbox.top + bbox.height - 5 * px;
-  for (const e of ends.slice().reverse()) {
+  for (const e of ends.reverse()) {
     e.y = Math.min(e.y, most);
     most -= gap;
   }
   for (const e of ends)
-    text(say(e.line.label, innerWidth < 760 ? 9 : 13), right + 6 * px, e.y, css(e.line.family + "-text"));
+    text(say(e.line.label, narrow() ? 9 : 13), right + 6 * px, e.y, css(e.line.family + "-text"));
 };
 
 const drawMarks = (u, state) => {
@@ -285,7 +289,7 @@ const dataOf = (run, lines, colors) => {
   return { data, series, bands };
 };
 
-const axesOf = (scale, last) => {
+const axesOf = (scale, last, state) => {
   const grid = { stroke: () => css("line"), width: 1 },
     both = { grid, stroke: () => css("muted"), font: `11px ${css("font")}` };
   return [
@@ -304,7 +308,8 @@ const axesOf = (scale, last) => {
       gap: 6,
       ticks: { show: false },
       incrs: () => [-3, -2, -1, 0, 1, 2, 3, 4, 5].flatMap(e => [1, 2, 5].map(m => m * 10 ** e * scale()[0])),
-      values: (_, splits) => splits.map(v => plain(Math.abs(v / scale()[0]).toFixed(3))),
+      values: (_, splits) => 
+        splits.map(v => (v && !(state.reached.up + state.reached.down) ? "" : plain(Math.abs(v / scale()[0]).toFixed(3)))), // all is 0
     },
   ];
 };
@@ -354,7 +359,7 @@ const makeChart = (host, chart, view, height, last) => {
       bands,
       legend: { show: false },
       cursor: cursorOf(view),
-      axes: axesOf(scale, last),
+      axes: axesOf(scale, last, state),
       scales: { x: { time: false, range: () => [state.range.from, state.range.to] }, y: { range: extent } },
       hooks: {
         drawClear: [v => drawPhases(v, run, state.range)],

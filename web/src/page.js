@@ -96,9 +96,9 @@ const header = () => {
     $("verdict"),
     h("h1", { title: say(run.command, 2000) }, say(run.command || "a run", 300)),
     h("strong", { class: "s-" + v.severity }, mark(v.severity), say(v.text)),
-    KNOWN(run.duration) ? h("span", {}, duration(run.duration)) : null,
-    run.host ? h("span", {}, say(run.host)) : null,
-    KNOWN(run.began) ? h("span", {}, wall(run.began, true)) : null,
+    KNOWN(run.duration) && h("span", {}, duration(run.duration)),
+    run.host && h("span", {}, say(run.host)),
+    KNOWN(run.began) && h("span", {}, wall(run.began, true)),
   );
   fill(
     $("findings"),
@@ -211,18 +211,20 @@ const strip = () => {
   const drawn = now.run.phases.filter(p => !(p.count > 1)),
     outer = drawn.filter(p => p.level === 0);
   const shown = drawn.filter(p => p.level < 2 && p.end > from && p.begin < to && (p.end - p.begin) / wide > 5e-4);
-  const events = now.run.events.filter(e => e.at >= from && e.at <= to),
-    few = events.length < 8;
+  const events = now.run.events.filter(e => e.at >= from && e.at <= to);
   const x = e => share(e.at) * host.clientWidth,
     extent = e => 20 + 6.5 * Math.min(40, e.text.length),
     left = e => share(e.at) > 0.85,
     reach = e => (left(e) ? [x(e) - extent(e), x(e)] : [x(e), x(e) + extent(e)]);
-  // A name stands where it covers neither another tick nor the name before.
-  const named = events.reduce((list, e) => {
-    const [a, b] = reach(e);
-    const free = events.every(o => o === e || x(o) < a - 8 || x(o) > b) && list.every(o => reach(o)[1] < a);
-    return free ? [...list, e] : list;
-  }, []);
+  // A name stands where it covers no other, and no tick either unless it is of trouble: that goes first.
+  const trouble = e => /bad|warn/.test(e.severity),
+    named = [];
+  for (const e of [...events].sort((a, b) => trouble(b) - trouble(a))) {
+    const [a, b] = reach(e),
+      apart = (c, d) => d < a - 8 || c > b;
+    if (named.every(o => apart(...reach(o))) && (trouble(e) || events.every(o => o === e || apart(x(o), x(o)))))
+      named.push(e);
+  }
   host.parentNode.hidden = !drawn.length && !now.run.events.length;
   host.className = `rows-${drawn.length ? (drawn.some(p => p.level) ? 2 : 1) : 0}${now.run.events.length ? " ticks" : ""}`;
   fill(
@@ -230,7 +232,7 @@ const strip = () => {
     shown.map(p => place(phaseButton(p, outer.indexOf(p) % 2 === 1), p.begin, p.end)),
     events
       .slice(0, 200)
-      .map(e => place(eventButton(e, (few && named.includes(e)) || e.severity === "bad" || e.severity === "warn", left(e)), e.at)),
+      .map(e => place(eventButton(e, named.includes(e), left(e)), e.at)),
   );
   fill(
     $("range"),

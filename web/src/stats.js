@@ -46,8 +46,8 @@ const figures = (run, key, range) => {
     found.mean = weight > 0 ? sum / weight : plainSum / n;
     found.total = sum;
   }
-  // A mark of the kernel has no place: it is not known where the most was.
-  if (exact) for (const k in found) if (KNOWN(exact[k === "at" ? "max" : k])) found[k] = exact[k];
+  // Where the most is known exactly, what is null beside it is unknown: a peak that no sample has is at no time.
+  if (exact) for (const k in found) if (KNOWN(exact.max) ? k in exact : KNOWN(exact[k]) && k !== "at") found[k] = exact[k];
   return found;
 };
 

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report must not claim: times of peaks that no sample has, lines that are not on the axis, figures of one
+sample as those of the run."""
+import json
+import re
+import sqlite3
+
+from proctor_cli import skip_visibly
+from test_report import close, killed_recorder, recorded, report
+
+HELD = "x = bytearray(64 << 20)"
+
+
+def summary_of(proctor, path):
+    return json.loads(proctor("show", path, "--json").stdout)
+
+
+def changed(path, to, change):
+    """A copy of a run whose samples and summary are changed."""
+    to.write_bytes(path.read_bytes())
+    db = sqlite3.connect(to)
+    change(db)
+    db.commit()
+    db.close()
+    return to
+
+
+def test_the_total_of_the_machine_is_that_of_its_account(proctor):
+    path = proctor.work / "machine.proctor"
+    assert proctor("system", "-q", "--duration", "1s", "-i", "200ms", "-o", path).returncode == 0
+    [run] = report(proctor, path)["runs"]
+    stats = run["series"]["system.cpu.usage"]["stats"]
+    assert close(stats["total"], summary_of(proctor, path)["metrics"]["system.cpu.time"]["total"])
+
+
+def test_a_peak_that_no_sample_has_is_at_no_time(proctor):
+    path = proctor.work / "between.proctor"
+    assert proctor.run("-q", "-i", "10s", "-o", path, "python3", "-c", HELD).returncode == 0
+    for name in ("between.svg", "between.txt"):
+        assert proctor("report", path, "-o", name).returncode == 0
+    [run] = report(proctor, path)["runs"]
+    rss = run["series"]["mem.rss"]
+    assert rss["stats"]["max"] > 64 << 20 and rss["stats"]["at"] is None
+    assert run["series"]["cpu.usage"]["stats"]["at"] is None
+    [chart] = [c for c in run["charts"] if c["id"] == "memory"]
+    assert "(between samples)" in chart["text"]
+    assert re.search(r"peak [\d.]+ MiB, between samples", (proctor.work / "between.svg").read_text())
+
+
+def test_a_gauge_of_one_sample_is_marked_and_has_no_mean(proctor):
+    path = proctor.work / "once.proctor"
+    assert proctor.run("-q", "-i", "10s", "-o", path, "python3", "-c", HELD).returncode == 0
+    [run] = report(proctor, path)["runs"]
+    for key in ("mem.rss", "procs"):
+        assert run["series"][key]["mark"] == "1 sample" and run["series"][key]["stats"]["mean"] is None
+    [tile] = [t for t in run["tiles"] if t["id"] == "memory"]
+    assert tile["values"][0]["label"] == "peak (between samples)"  # of the kernel's mark
+    proctor("report", path, "-o", "once.txt")
+    assert "memory, RSS (1 sample)" in (proctor.work / "once.txt").read_text()
+
+
+def test_what_was_never_more_than_0_has_no_time_and_no_figures_on_its_axis(proctor):
+    path, _ = recorded(proctor, "sleep", "0.5")
+    [run] = report(proctor, path)["runs"]
+    stats = run["series"]["io.write.rate"]["stats"]
+    assert stats["max"] == 0 and stats["at"] is None
+    proctor("report", path, "-o", "zero.svg")
+    chart = (proctor.work / "zero.svg").read_text().split(">Disk, network, B/s<")[0].split("Disk, network.")[-1]
+    figures = re.findall(r'text-anchor="end"[^>]*>([\d.]+)<', chart)
+    assert figures == ["0"]
+
+
+def test_the_machine_beyond_the_axis_is_neither_line_nor_name(proctor):
+    path, _ = recorded(proctor, "sleep", "0.5")
+
+    def busy(db):
+        db.execute("UPDATE job_samples SET cpu_usage_cores = 0.1")
+        db.execute("UPDATE system_samples SET system_cpu_usage_cores = 2")
+    beyond = changed(path, proctor.work / "beyond.proctor", busy)
+    proctor("report", beyond, "-o", "beyond.svg")
+    picture = (proctor.work / "beyond.svg").read_text()
+    assert ">job</text>" in picture and ">machine</text>" not in picture
+    assert re.search(r'<svg x="[^>]*>\n</svg>', picture)
+
+
+def test_each_file_that_is_asked_for_is_written(proctor):
+    path, _ = recorded(proctor, "true")
+    done = proctor("report", path, "-o", "a.txt", "-o", "b.md", "-o", "c.json", "--images", "svg")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all((proctor.work / name).stat().st_size > 100 for name in ("a.txt", "b.md", "c.json"))
+    done = proctor("report", path, "-o", "d.txt", "-o", path)
+    assert done.returncode != 0 and not (proctor.work / "d.txt").exists()
+
+
+def test_an_estimated_peak_says_so(proctor):
+    path, _ = recorded(proctor, "python3", "-c", HELD + "; import time; time.sleep(0.4)")
+
+    def estimate(db):
+        marks = json.dumps({"mem.pss": "last reading and change of RSS"})
+        db.execute("INSERT INTO mark_sets VALUES(99, ?)", [marks])
+        db.execute("UPDATE job_samples SET marks = 99")
+    [run] = report(proctor, changed(path, proctor.work / "estimated.proctor", estimate))["runs"]
+    assert run["series"]["mem.pss"]["mark"] == "peak estimated"
+    [tile] = [t for t in run["tiles"] if t["id"] == "memory"]
+    assert [v["label"] for v in tile["values"] + tile["also"]] == ["peak (estimated)", "mean"]
+    [run] = report(proctor, path)["runs"]
+    assert run["series"]["mem.rss"]["mark"] is None
+
+
+def test_the_finding_and_the_tile_have_one_number_for_memory(proctor):
+    """PSS may be well below the kernel's mark: that is said as such."""
+    path, _ = recorded(proctor, "--memory-total", "70M", "python3", "-c", HELD + "; import time; time.sleep(0.4)")
+
+    def shared(db):
+        db.execute("UPDATE job_samples SET mem_pss_bytes = mem_rss_bytes * 0.9")
+        [text] = db.execute("SELECT json FROM summary").fetchone()
+        summary = json.loads(text)
+        summary["metrics"]["mem.pss"]["peak"] = summary["metrics"]["mem.rss"]["peak"] * 0.9
+        db.execute("UPDATE summary SET json = ?", [json.dumps(summary)])
+    [run] = report(proctor, changed(path, proctor.work / "shared.proctor", shared))["runs"]
+    [finding] = [f for f in run["findings"] if f["id"] == "memory-near-limit"]
+    reached, mark = re.search(r"reached ([\d.]+) MiB.*mark of one process: ([\d.]+) MiB of RSS", finding["text"]).groups()
+    assert abs(float(reached) * 2**20 / run["series"]["mem.pss"]["stats"]["max"] - 1) < 0.01
+    assert float(mark) > float(reached) * 1.05
+
+
+def test_a_dead_recorder_is_called_as_elsewhere_and_the_remedy_is_named(proctor):
+    path = killed_recorder(proctor)
+    [run] = report(proctor, path)["runs"]
+    [finding] = [f for f in run["findings"] if f["id"] == "recorder-died"]
+    assert run["verdict"]["text"].startswith("died:") and f"`proctor recover {path}`" in finding["more"]
+    assert proctor("recover", path).returncode == 0
+    [run] = report(proctor, path)["runs"]
+    [finding] = [f for f in run["findings"] if f["id"] == "recorder-died"]
+    assert run["verdict"]["text"].startswith("recovered:") and "rebuilt" in finding["text"] and finding["more"] is None
+
+
+def test_what_recording_costs_is_without_the_reports(proctor):
+    """A picture of points takes 20 MiB."""
+    if "librsvg" in proctor("report", "nothing", "-o", "x.png").stderr:
+        skip_visibly("librsvg, which draws PNG")
+    words = ["-i", "20ms", "--summary", "s.json", "sleep", "0.3"]
+    assert proctor.run("-q", "-o", "s.proctor", "--report", "a.png", *words).returncode == 0
+    there, said = (json.loads(t)["self"]["rss_peak_bytes"] for t in (
+        proctor("show", "s.proctor", "--json").stdout, (proctor.work / "s.json").read_text()))
+    assert said < there + (4 << 20)
+
+
+def test_a_long_command_stays_on_the_picture(proctor):
+    path, _ = recorded(proctor, "true", "word " * 60)
+    proctor("report", path, "-o", "long.svg")
+    [title] = re.findall(r'<text[^>]*font-size="15"[^>]*>([^<]*)<', (proctor.work / "long.svg").read_text())
+    assert 40 < len(title) * 10.9 < 960
