@@ -69,7 +69,7 @@ test("each chart has a text in its place, and tables are tables", async () => {
       assert.equal(role, "img");
       assert.equal(tab, 0);
       if (name !== "hostile")
-        assert.ok(label.includes(first[i].absent || (label.includes("no data") ? "no data" : first[i].text)), label);
+        assert.ok(label.includes(first[i].absent || (label.includes("none") ? "none" : first[i].text)), label);
       assert.ok(label.length > 5);
     });
     assert.equal(

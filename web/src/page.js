@@ -47,7 +47,7 @@ const view = {
   },
   phase(p) {
     view.zoom(p.begin, p.end, p);
-    scrollTo({ top: 0 });
+    scrollTo(0, 0);
   },
   reset() {
     if (now.range.whole) return;
@@ -57,7 +57,7 @@ const view = {
   point(t) {
     // bring a moment into view and set the cursor there
     if (t < now.range.from || t > now.range.to) view.reset();
-    scrollTo({ top: 0 });
+    scrollTo(0, 0);
     setCursor(t);
   },
   cursor(i) {
@@ -300,7 +300,7 @@ const charts = () => {
             class: "chart" + (drawable(chart) ? "" : " none"),
             tabindex: "0",
             role: "img",
-            "aria-label": say(`${chart.title}. ${drawable(chart) ? chart.text || "" : chart.absent || "no data"}`),
+            "aria-label": say(`${chart.title}. ${drawable(chart) ? chart.text || "" : chart.absent || "none"}`),
           },
           h(
             "figcaption",
@@ -312,7 +312,7 @@ const charts = () => {
           ),
           plot,
         );
-        if (!drawable(chart)) plot.append(h("p", {}, say(chart.absent || "no data")));
+        if (!drawable(chart)) plot.append(h("p", {}, say(chart.absent || "none")));
         return Object.assign(row, {
           made: () => {
             if (!drawable(chart)) return;
@@ -416,16 +416,18 @@ const press = e => {
 
 // Charts follow the window, a moment later; on paper they are light and fit its width.
 const follow = () => {
-  let size = [innerWidth, innerHeight],
+  let wide = innerWidth,
+    high = innerHeight,
     wait = 0,
     before = null;
   const resized = () => {
-    if (innerWidth === size[0] && (innerHeight === size[1] || narrow())) return;
-    size = [innerWidth, innerHeight];
+    if (innerWidth === wide && (innerHeight === high || narrow())) return;
+    wide = innerWidth;
+    high = innerHeight;
     charts();
   };
-  const paper = (wide, theme) => {
-    document.body.style.width = wide;
+  const paper = (width, theme) => {
+    document.body.style.width = width;
     setTheme(theme);
   };
   addEventListener("resize", () => {
@@ -446,5 +448,5 @@ $("help").onclick = help;
 // Of a comparison the first run beside the baseline.
 show(model.runs.find((_, i) => i !== model.comparison?.baseline) || model.runs[0]);
 if (model.runs.length > 1) chooser();
-document.addEventListener("keydown", press);
+addEventListener("keydown", press);
 follow();
