@@ -98,7 +98,8 @@ static bool reports_can_be(const char *name, const struct pr_config *c)
         return false;
     }
     for (size_t i = 0; i < c->report.count; i++)
-        if (pr_report_check(c->report.items[i], &err) < 0) {
+        if (pr_report_check(c->report.items[i], &err) < 0 ||
+            pr_report_check_place(c->report.items[i], &err) < 0) {
             pr_complain("%s: --report: %s", name, err.message);
             return false;
         }

@@ -50,6 +50,22 @@ static int form_of(const char *path, enum form *ret, struct proctor_error *err)
     return pr_error(err, EINVAL, "'%.300s': its ending says what a report is: " ENDINGS, path);
 }
 
+int pr_report_check_place(const char *path, struct proctor_error *err)
+{
+    struct stat st;
+    char folder[PATH_MAX] = ".";
+    const char *slash = strrchr(path, '/');
+    bool there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode))
+        return pr_error(err, EISDIR, "'%.300s': %s", path, strerror(EISDIR));
+    if (there && !S_ISREG(st.st_mode))
+        return 0;
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash > path ? slash - path : 1), path);
+    int code = access(folder, W_OK | X_OK) < 0 ? -errno : 0;
+    return code < 0 ? pr_error(err, -code, "'%.300s': %s", path, strerror(-code)) : 0;
+}
+
 int pr_report_check(const char *path, struct proctor_error *err)
 {
     enum form form;

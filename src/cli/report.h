@@ -10,6 +10,8 @@ int pr_report_replace(const char *path, const struct pr_buf *text);
 
 /* Can a report be written there, by the ending of its name? 0 or -errno. */
 int pr_report_check(const char *path, struct proctor_error *err);
+/* Is there a place for it? What is there is replaced, so that a folder is all it takes. */
+int pr_report_check_place(const char *path, struct proctor_error *err);
 /* What is not said by names of files. */
 struct pr_report_how {
     bool png;           /* pictures of Markdown; else SVG */

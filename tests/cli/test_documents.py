@@ -422,13 +422,14 @@ def test_all_forms_say_the_same(proctor):
     path, _ = recorded(proctor, "--match", "py=python", *JOB)
     run = run_of(proctor, path)
     memory = next(s for s in run["series"].values() if s["label"] in ("PSS", "RSS") and s["limit"])
-    peak, at = human(memory["stats"]["max"], "bytes"), human(memory["stats"]["at"], "seconds")
+    peak, when = human(memory["stats"]["max"], "bytes"), memory["stats"]["at"]
+    at = "" if when is None else human(when, "seconds")  # a mark of the kernel is at no time
     texts = {form: document(proctor, form, path) for form in renew.FORMS}
-    row = next(r for r in tables(texts["md"])["metric"] if r["metric"] == "memory, " + memory["label"])
-    assert (row["peak"], row["at"]) == (peak, at)
-    assert re.search(rf"^memory, {memory['label']} +\S+ \S+ +{peak} +{at}", texts["txt"], re.M)
+    row = next(r for r in tables(texts["md"])["metric"] if r["metric"].startswith("memory, " + memory["label"]))
+    assert row["peak"] == peak and (row["at"] == at or not at)
+    assert re.search(rf"^memory, {memory['label']}\b.* {peak} +{at}", texts["txt"], re.M)
     root = parse(texts["svg"])
-    assert f"most {peak} at {at}" in root[1].text and peak in words(group(root, "Memory"))
+    assert f"most {peak}" + (f" at {at}" if at else "") in root[1].text and peak in words(group(root, "Memory"))
     for form in renew.FORMS:
         assert run["verdict"]["text"] in texts[form] and "one" in texts[form]
         for finding in run["findings"]:
@@ -709,5 +710,6 @@ def test_what_cannot_be_written_is_said(proctor, golden):
     for form in ("md", "txt", "svg"):
         done = proctor("report", golden, "-o", f"no/such/x.{form}")
         assert done.returncode == 1 and "No such file" in done.stderr
-    done = proctor.run("-q", "--report", "no/such/r.md", "sh", "-c", "exit 5")
+    (proctor.work / "soon").mkdir()
+    done = proctor.run("-q", "--report", "soon/r.md", "sh", "-c", "rmdir soon; exit 5")
     assert done.returncode == 5 and any("the report cannot be written" in line for line in said(done.stderr))

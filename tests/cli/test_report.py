@@ -438,23 +438,30 @@ def test_a_report_of_what_was_attached_to_and_of_the_machine(proctor):
     (["--no-record", "--report", "r.json"], "--no-record"),
     (["--report", "r.doc"], "its ending says"),
     (["--report", "r.json", "--summary", "r.json"], "same file"),
+    (["--report", "no/such/r.json"], "'no/such/r.json': No such file"),
+    (["--report", "other.json", "--report", "/r.txt/"], "its ending says"),
+    (["--report", "folder.txt"], "Is a directory"),
 ])
 def test_what_cannot_become_a_report_is_said_before_the_job_starts(proctor, words, text):
+    (proctor.work / "folder.txt").mkdir()
     done = proctor.run(*words, "touch", "started")
     assert done.returncode == 125 and text in done.stderr
     assert not (proctor.work / "started").exists()
 
 
 def test_a_report_that_cannot_be_written_is_said_and_the_job_is_not_touched(proctor):
-    done = proctor.run("-q", "--report", "no/such/r.json", "sh", "-c", "exit 5")
+    """Its folder is gone when the job is."""
+    def run(*words, script="rm -r no; exit 5"):
+        (proctor.work / "no").mkdir()
+        return proctor.run("-q", *words, "--report", "no/r.json", "sh", "-c", script)
+    done = run()
     assert done.returncode == 5
     [line] = [line for line in said(done.stderr) if "the report cannot be written" in line]
     later = re.search(r"`proctor (report \S+) -o FILE`", line)  # what it says can be done
     assert proctor(*later.group(1).split(), "-o", "later.json").returncode == 0
-    done = proctor.run("-q", "--report", "no/such/r.json", "--report", "other.json", "true")
-    assert "no/such" in done.stderr and (proctor.work / "other.json").exists(), "one keeps no other back"
-    done = proctor.run("-q", "--strict", "--report", "no/such/r.json", "true")
-    assert done.returncode == 125
+    done = run("--report", "other.json")
+    assert "no/r.json" in done.stderr and (proctor.work / "other.json").exists(), "one keeps no other back"
+    assert run("--strict", script="rm -r no").returncode == 125
 
 
 # --- files that say anything ----------------------------------------------------------------------
