@@ -135,12 +135,10 @@ def test_a_dead_recorder_is_called_as_elsewhere_and_the_remedy_is_named(proctor)
     assert run["verdict"]["text"].startswith("recovered:") and "rebuilt" in finding["text"] and finding["more"] is None
 
 
-def test_what_recording_costs_is_without_the_reports(proctor):
+def test_what_recording_costs_is_without_the_reports(proctor, png):
     """A picture of points takes 20 MiB."""
-    if "librsvg" in proctor("report", "nothing", "-o", "x.png").stderr:
-        skip_visibly("librsvg, which draws PNG")
     words = ["-i", "20ms", "--summary", "s.json", "sleep", "0.3"]
-    assert proctor.run("-q", "-o", "s.proctor", "--report", "a.png", *words).returncode == 0
+    assert proctor.run("-q", "-o", "s.proctor", "--report", "a.png", *words, env=png).returncode == 0
     there, said = (json.loads(t)["self"]["rss_peak_bytes"] for t in (
         proctor("show", "s.proctor", "--json").stdout, (proctor.work / "s.json").read_text()))
     assert said < there + (4 << 20)

@@ -376,15 +376,6 @@ def size_of(png):
     return struct.unpack(">II", png[16:24])
 
 
-@pytest.fixture
-def png(proctor, tmp_path):
-    """The environment for PNG: a leak of ours is one, what fontconfig keeps until the end is not."""
-    (tmp_path / "lsan").write_text("leak:libfontconfig\nleak:libpango\nleak:libglib\n")
-    env = {"LSAN_OPTIONS": f"suppressions={tmp_path / 'lsan'}:print_suppressions=0"}
-    assert "librsvg" not in proctor("report", "nothing", "-o", "x.png", env=env).stderr, "tools/install-deps test"
-    return env
-
-
 def test_a_png_is_the_svg_twice_as_large(proctor, golden, png):
     root = parse(document(proctor, "svg", golden))
     done = proctor("report", golden, "-o", "x.png", env=png)
