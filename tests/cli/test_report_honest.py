@@ -5,7 +5,6 @@ import json
 import re
 import sqlite3
 
-from proctor_cli import skip_visibly
 from test_report import close, killed_recorder, recorded, report
 
 HELD = "x = bytearray(64 << 20)"
