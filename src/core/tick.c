@@ -8,6 +8,8 @@
 #include "core/net.h"
 #include "core/self.h"
 
+#define ABSORBED_TRIES 20
+
 /* --- the job ---------------------------------------------------------------------------------- */
 
 static void count_members(struct pr_session *s, double *value)
@@ -63,14 +65,31 @@ static struct pr_basis basis_of(const struct pr_session *s, double dt)
     return (struct pr_basis){dt, &s->limits, s->stats.metric[METRIC_MEM_PSS].known == 0};
 }
 
+/* While a thread of ours writes a reading can be too small, but never too large: where none comes
+ * after it the largest of some is taken, until two agree. */
+static void read_absorbed_io(double *ret, bool last)
+{
+    double again[PROC_METRICS];
+    bool same = !last;
+    pr_self_absorbed_io(ret);
+    for (int tries = 0; tries < ABSORBED_TRIES && !same; tries++) {
+        pr_self_absorbed_io(again);
+        same = true;
+        for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++) {
+            same &= !(again[id] > ret[id] || again[id] < ret[id]);
+            ret[id] = fmax(ret[id], again[id]);
+        }
+    }
+}
+
 /* What we reaped has brought its I/O into our own counters. */
-static void take_absorbed_io(struct pr_session *s)
+static void take_absorbed_io(struct pr_session *s, bool last)
 {
     double absorbed[PROC_METRICS];
     if (!s->reaped_lately || !(s->select.reads & READ_IO))
         return;
     s->reaped_lately = false;
-    pr_self_absorbed_io(absorbed);
+    read_absorbed_io(absorbed, last && s->queue); /* which has a thread */
     for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
         if (!isnan(absorbed[id])) {
             s->ledger.reaped[id] = absorbed[id] - s->strange_io[id];
@@ -97,7 +116,7 @@ static void take_net(struct pr_session *s, double *value, bool last)
 void pr_tick_job(struct pr_session *s, double dt, bool last)
 {
     double *value = s->now.value;
-    take_absorbed_io(s);
+    take_absorbed_io(s, last);
     pr_ledger_settle(&s->ledger, &s->set, last);
     memset(s->now.mark, MARK_NONE, sizeof s->now.mark);
     memcpy(value, s->ledger.total, sizeof s->ledger.total);
