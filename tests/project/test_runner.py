@@ -67,6 +67,16 @@ def test_many(i): assert mark.with_suffix(".1").exists() and False
 
 def test_a_file_that_cannot_be_read_is_a_failure(runner, tmp_path, capfd):
     count, _ = outcome(runner, tmp_path, "import nothing_of_that_name\n", capfd)
+    assert count.failed == 1 and not count.again
+
+
+def test_two_files_of_one_name_are_a_failure(runner, tmp_path, capfd):
+    """pytest refuses them, another one at the second try."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "test_same.py").write_text("def test_it(): pass\n")
+    count = runner.Count()
+    runner.pytest("build-test", count, {}, [str(tmp_path / "a"), str(tmp_path / "b")])
     assert count.failed and not count.again
 
 
