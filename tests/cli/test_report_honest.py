@@ -108,7 +108,8 @@ def test_an_estimated_peak_says_so(proctor):
 
 def test_the_finding_and_the_tile_have_one_number_for_memory(proctor):
     """PSS may be well below the kernel's mark: that is said as such."""
-    path, _ = recorded(proctor, "--memory-total", "70M", "python3", "-c", HELD + "; import time; time.sleep(0.4)")
+    path, _ = recorded(proctor, "--budget", "1000%", "--memory-total", "70M", "python3", "-c",
+                       HELD + "; import time; time.sleep(1)")
 
     def shared(db):
         db.execute("UPDATE job_samples SET mem_pss_bytes = mem_rss_bytes * 0.9")
