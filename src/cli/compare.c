@@ -14,9 +14,8 @@
 #include "report/compare.h"
 #include "util/fs.h"
 
-#define RUNS_MOST    100
-#define DRAWN_MOST   20     /* runs in a page */
-#define SERIES_BYTES 500000 /* of all runs together: a page stays below 1 MB */
+#define RUNS_MOST  100
+#define DRAWN_MOST 20 /* runs in a page */
 
 enum { EXIT_HOLDS = 1, EXIT_NO_ANSWER = EXIT_USAGE };
 enum form { FORM_NONE, FORM_HTML, FORM_JSON, FORM_MARKDOWN };
@@ -137,7 +136,7 @@ static int draw(struct compare *c, enum form form, struct pr_buf *out, struct pr
     struct pr_model *models = calloc(count, sizeof *models);
     int code = models ? 0 : pr_error(err, ENOMEM, "out of memory");
     for (size_t i = 0; code == 0 && i < count; i++) {
-        code = pr_model_read(&models[i], runs[i], SERIES_BYTES / count, err);
+        code = pr_model_read(&models[i], runs[i], MODEL_BYTES / count, err);
         list[i] = &models[i];
         if (code == 0 && present[i])
             pr_compare_finding(&models[i], &c->all);

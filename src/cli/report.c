@@ -18,8 +18,7 @@
 #include "util/fs.h"
 #include "util/output.h"
 
-#define SERIES_BYTES 500000 /* of all runs together: a page stays below 1 MB */
-#define RUNS_MOST    20
+#define RUNS_MOST 20
 
 /* --- what FILE's ending says --------------------------------------------------------------------
  */
@@ -271,7 +270,7 @@ int pr_report_write(struct pr_stored *const *runs, size_t count, char *const *pa
     int code =
         models && k.models && (k.names || !named) ? 0 : pr_error(err, ENOMEM, "out of memory");
     for (size_t i = 0; code == 0 && i < count; i++) {
-        code = pr_model_read(&models[i], runs[i], SERIES_BYTES / count, err);
+        code = pr_model_read(&models[i], runs[i], MODEL_BYTES / count, err);
         k.models[i] = &models[i];
         if (code == 0 && named)
             code = pr_by_name_read(&k.names[i], runs[i], &models[i], err);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/doc.h"
 #include "report/model_parts.h"
 #include "util/scan.h"
 #include "util/text.h"
@@ -274,15 +275,7 @@ void pr_compare_text(struct pr_buf *out, const struct pr_comparison *c)
 
 /* --- Markdown --------------------------------------------------------------------------------- */
 
-/* Any sign of ASCII that Markdown might take for its own is only a sign behind a backslash. */
-static void put_escaped(struct pr_buf *out, const char *text, size_t len)
-{
-    for (const char *end = text + len; text < end; text++) {
-        if (strchr("\\`*_{}[]<>|#~&!", *text))
-            pr_buf_char(out, '\\');
-        pr_buf_char(out, *text);
-    }
-}
+#define MARKDOWN_SIGNS "_{}|!"
 
 /* row NULL: titles. */
 static void put_line(struct pr_buf *out, const struct pr_comparison *c,
@@ -294,7 +287,7 @@ static void put_line(struct pr_buf *out, const struct pr_comparison *c,
             row && t->columns[k].kind == COLUMN_DIFFERENCE && row->severity == SEVERITY_BAD;
         put_cell(&cell, c, row, &t->columns[k]);
         pr_buf_str(out, strong ? "| **" : "| ");
-        put_escaped(out, cell.data, cell.len);
+        pr_doc_escape(out, pr_buf_text(&cell), MARKDOWN_SIGNS);
         pr_buf_str(out, strong ? "** " : " ");
     }
     pr_buf_str(out, "|\n");
@@ -303,21 +296,24 @@ static void put_line(struct pr_buf *out, const struct pr_comparison *c,
 
 static void put_list(struct pr_buf *out, const struct pr_comparison *c)
 {
-    struct pr_buf words = {0};
+    struct pr_buf words = {0}, one = {0};
     put_cases(&words, c, false);
     struct pr_scan s = pr_scan_of(words.data, words.len), line;
     while (pr_scan_line(&s, &line)) {
+        pr_buf_reset(&one);
+        pr_buf_add(&one, line.p, (size_t)(line.end - line.p));
         pr_buf_str(out, "- ");
-        put_escaped(out, line.p, (size_t)(line.end - line.p));
+        pr_doc_escape(out, pr_buf_text(&one), MARKDOWN_SIGNS);
         pr_buf_char(out, '\n');
     }
+    pr_buf_done(&one);
     for (size_t i = 0; i < c->gates.count; i++) {
         pr_buf_reset(&words);
         pr_gate_words(&words, c, &c->gates.items[i]);
         pr_buf_str(out, c->gates.items[i].holds          ? "- **failed**: "
                         : *c->gates.items[i].why.message ? "- **not decided**: "
                                                          : "- passed: ");
-        put_escaped(out, words.data, words.len);
+        pr_doc_escape(out, pr_buf_text(&words), MARKDOWN_SIGNS);
         pr_buf_char(out, '\n');
     }
     pr_buf_done(&words);

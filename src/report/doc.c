@@ -25,13 +25,13 @@ static bool in_word(const char *text, const char *p)
     return p > text && isalnum((unsigned char)p[-1]) && isalnum((unsigned char)p[1]);
 }
 
-/* What a reader of Markdown would take for markup, a link, or somebody to be called. */
-static void put_escaped(struct pr_buf *out, const char *text)
+void pr_doc_escape(struct pr_buf *out, const char *text, const char *more)
 {
     for (const char *p = text; *p; p++) {
         bool link = (*p == ':' && p[1] == '/') ||
                     (*p == '.' && p >= text + 3 && strncasecmp(p - 3, "www", 3) == 0);
-        if (strchr("\\`*[]<>~#$&", *p) || (*p == '_' && !in_word(text, p)) || link)
+        if (strchr("\\`*[]<>~#$&", *p) || strchr(more, *p) || (*p == '_' && !in_word(text, p)) ||
+            link)
             pr_buf_char(out, '\\');
         pr_buf_char(out, *p);
         if ((*p == '@' || *p == '#') && isalnum((unsigned char)p[1]))
@@ -44,7 +44,7 @@ void pr_doc_words(struct pr_doc *d, const char *text)
     struct pr_buf line = {0};
     pr_text_line(&line, text, 0);
     if (d->markdown)
-        put_escaped(&d->line, pr_buf_text(&line));
+        pr_doc_escape(&d->line, pr_buf_text(&line), "");
     else
         pr_buf_str(&d->line, pr_buf_text(&line));
     pr_buf_done(&line);

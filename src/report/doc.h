@@ -25,6 +25,10 @@ struct pr_doc_table {
 
 void pr_doc_done(struct pr_doc *d);
 
+/* What a reader of Markdown would take for markup, a link, or somebody to be called is only signs;
+ * so are those in more. */
+void pr_doc_escape(struct pr_buf *out, const char *text, const char *more);
+
 /* --- into the line ------------------------------------------------------------------------------
  */
 

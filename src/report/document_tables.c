@@ -194,15 +194,18 @@ static void processes(struct pr_doc *d, const struct pr_model *m)
 static void events(struct pr_doc *d, const struct pr_model *m)
 {
     struct pr_doc_table t = {0};
-    size_t count = m->events.count < EVENTS_MOST ? m->events.count : EVENTS_MOST;
-    if (!count)
+    size_t count = 0, notes = 0;
+    if (!m->events.count)
         return;
     pr_doc_open(d, "Events");
     pr_doc_add_column(&t, "at", false);
     pr_doc_add_column(&t, "kind", true);
     pr_doc_add_column(&t, "what", true);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < m->events.count; i++) {
         const struct pr_model_event *e = &m->events.items[i];
+        if (e->severity <= SEVERITY_NOTE && notes++ >= EVENTS_MOST) /* trouble is all there */
+            continue;
+        count++;
         pr_doc_human(d, e->at, UNIT_SECONDS);
         pr_doc_cell(d, &t);
         pr_doc_words(d, e->kind);
@@ -211,7 +214,7 @@ static void events(struct pr_doc *d, const struct pr_model *m)
         pr_doc_cell(d, &t);
     }
     pr_doc_table(d, &t);
-    more(d, count, m->events.count, "events");
+    more(d, count, m->happened, "events");
     pr_doc_close(d);
 }
 

@@ -69,12 +69,15 @@ struct pr_model {
     LIST(struct pr_model_event) events;
     LIST(struct pr_model_process) processes;
     LIST(struct pr_model_row) matches, devices;
-    double seen; /* processes */
+    double seen;     /* processes */
+    size_t happened; /* events, of which there are fewer in the list where they are many */
     const char *processes_note;
     struct pr_buf summary; /* JSON */
     LIST(char *) texts;    /* that all the others borrow */
     bool failed;           /* out of memory */
 };
+
+#define MODEL_BYTES 500000 /* of series, of all the runs of one report together */
 
 /* The model of a recorded run, also of one that is still being recorded; end it with
  * pr_model_done, whatever comes back. At most `bytes` of series. 0 or -errno. */

@@ -139,13 +139,18 @@ static void add_card(struct gather *g, const struct pr_device *d, double reach)
 
 /* --- what happened ---------------------------------------------------------------------------- */
 
+static bool has_room(const struct gather *g, enum pr_severity severity)
+{
+    return g->m->events.count < EVENTS_MOST + (severity > SEVERITY_NOTE ? EVENTS_TROUBLE : 0);
+}
+
 /* In the order of time. */
 static void add_event(struct gather *g, double at, const char *kind, enum pr_severity severity,
                       const char *text)
 {
     struct pr_model *m = g->m;
-    size_t most = EVENTS_MOST + (severity > SEVERITY_NOTE ? EVENTS_TROUBLE : 0);
-    if (m->events.count >= most || !LIST_ADD(m, &m->events))
+    m->happened++;
+    if (!has_room(g, severity) || !LIST_ADD(m, &m->events))
         return;
     size_t i = m->events.count - 1;
     for (; i > 0 && m->events.items[i - 1].at > at; i--)
@@ -206,6 +211,10 @@ static void on_mark(void *of, int64_t elapsed, const char *name, const char *dat
 {
     struct gather *g = of;
     const char *words = NULL;
+    if (!has_room(g, SEVERITY_NOTE)) { /* texts are kept: none for what is not */
+        g->m->happened++;
+        return;
+    }
     if (data && g->words) {
         pr_query_reset(g->words);
         pr_query_text(g->words, 1, data);

@@ -22,7 +22,6 @@
 #define ROWS            2
 #define LETTER          6.4 /* the width of one of 11 px, about */
 #define FINDING_WIDTH   145
-#define EVENTS_MOST     300
 #define COMMAND_LETTERS 86 /* of 15 px, wide ones too */
 #define BAND_LEAST      4  /* narrower ones would only flicker */
 
@@ -169,7 +168,7 @@ static void draw_strip(struct pr_buf *out, const struct pr_model *m, double y, i
         if (is_drawn(p))
             draw_phase(out, m, p, y + ROW * p->level, nth[p->level]++ % 2 == 0);
     }
-    for (size_t i = 0; i < m->events.count && i < EVENTS_MOST; i++) {
+    for (size_t i = 0; i < m->events.count; i++) {
         const struct pr_model_event *e = &m->events.items[i];
         bool bad = e->severity == SEVERITY_BAD;
         double x = x_of(m, e->at);
@@ -199,7 +198,7 @@ static void draw_bands(struct pr_buf *out, const struct pr_model *m, double top,
 static void draw_trouble(struct pr_buf *out, const struct pr_model *m, double top, double bottom)
 {
     double free = 0; /* where no words are yet */
-    for (size_t i = 0; i < m->events.count && i < EVENTS_MOST; i++) {
+    for (size_t i = 0; i < m->events.count; i++) {
         const struct pr_model_event *e = &m->events.items[i];
         double x = x_of(m, e->at), wide = LETTER * (TROUBLE_LETTERS + 1);
         bool left = x + wide > WIDTH - RIGHT;

@@ -87,18 +87,8 @@ static void load(void)
         SYMBOL(columns, "column_count"),
         SYMBOL(name, "column_name"),
     };
-    size_t count = sizeof symbols / sizeof *symbols;
-    if (!pr_dl_open(LIBRARY, symbols, count, &lib, missing, sizeof missing))
-        return;
-    for (size_t i = 0; i < count; i++) {
-        void *found;
-        memcpy(&found, (char *)&lib + symbols[i].field, sizeof found);
-        if (found)
-            continue;
-        snprintf(missing, sizeof missing, LIBRARY " is too old: it has no %s", symbols[i].names[0]);
-        return;
-    }
-    loaded = true;
+    loaded = pr_dl_open_whole(LIBRARY, symbols, sizeof symbols / sizeof *symbols, &lib, missing,
+                              sizeof missing);
 }
 
 static bool have_library(char *why, size_t size)

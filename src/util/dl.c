@@ -23,6 +23,22 @@ void *pr_dl_open(const char *library, const struct pr_dl_symbol *symbols, size_t
     return handle;
 }
 
+bool pr_dl_open_whole(const char *library, const struct pr_dl_symbol *symbols, size_t count,
+                      void *into, char *why, size_t size)
+{
+    if (!pr_dl_open(library, symbols, count, into, why, size))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        void *found;
+        memcpy(&found, (char *)into + symbols[i].field, sizeof found);
+        if (found)
+            continue;
+        snprintf(why, size, "%s is too old: it has no %s", library, symbols[i].names[0]);
+        return false;
+    }
+    return true;
+}
+
 int pr_dl_version(void *handle, const struct pr_dl_symbol *symbol)
 {
     for (int i = 0; symbol->names[i]; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Libraries that are loaded at first use, and what is wanted of them. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Where a symbol goes, and its names, the newest first, up to a NULL. */
@@ -13,6 +14,9 @@ struct pr_dl_symbol {
  * Returns its handle, or NULL with the reason in why. */
 void *pr_dl_open(const char *library, const struct pr_dl_symbol *symbols, size_t count, void *into,
                  char *why, size_t size);
+/* The same for good, where no symbol may be missing. False with the reason in why. */
+bool pr_dl_open_whole(const char *library, const struct pr_dl_symbol *symbols, size_t count,
+                      void *into, char *why, size_t size);
 /* Which name of a symbol it has: its number, or -1. */
 int pr_dl_version(void *handle, const struct pr_dl_symbol *symbol);
 void pr_dl_close(void *handle);

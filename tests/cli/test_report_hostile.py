@@ -2,6 +2,7 @@
 """Reports and comparisons of run files that say anything: each of these once crashed, hung, or passed a gate."""
 import json
 import os
+import re
 import sqlite3
 import subprocess
 
@@ -75,3 +76,22 @@ def test_a_link_in_the_way_of_a_temporary_file_is_not_followed(proctor):
     subprocess.run(["sh", "-c", script, "sh", proctor.path, "report", path, "-o", "x.txt"], cwd=proctor.work,
                    env=proctor.env, check=True, timeout=60)
     assert victim.read_text() == "mine" and not os.path.islink(proctor.work / "x.txt")
+
+
+def test_no_number_of_marks_crowds_trouble_out(proctor):
+    path = made(proctor, "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 1999)"
+                " INSERT INTO events(id, elapsed, event, name, data)"
+                " SELECT i, i * 10000000, 'mark', 'm' || i, '{}' FROM n",
+                "INSERT INTO events(id, elapsed, event, text) VALUES(5000, 55000000000, 'oom', 'the kernel killed it')")
+    for ending in ("svg", "txt", "md", "json"):
+        assert proctor("report", path, "-o", f"x.{ending}").returncode == 0
+        assert "the kernel killed it" in (proctor.work / f"x.{ending}").read_text(), ending
+    said = re.search(r"These are (\d+) of ([\d,]+) events", (proctor.work / "x.txt").read_text().replace("\n", " "))
+    assert int(said[1]) < 100 and int(said[2].replace(",", "")) > 1000
+
+
+def test_names_of_runs_call_nobody_in_markdown(proctor):
+    path = made(proctor, "UPDATE run SET about = json_set(about, '$.name', '@octocat see https://evil.example $x$')")
+    assert proctor("compare", path, path, "-o", "x.md").returncode == 0
+    text = (proctor.work / "x.md").read_text()
+    assert "octocat" in text and "@octocat" not in text and "https://" not in text and " $x$" not in text
