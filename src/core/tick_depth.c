@@ -11,13 +11,14 @@
 
 #define FILES      3               /* that are held of each, where there is room */
 #define SPARE      64              /* descriptors that are not for members, in a crowd */
-#define TURN_LEAST 2               /* turns at a tick */
+#define TURN_LEAST 2.0             /* turns in a second, and one at a tick */
 #define REST_TIME  (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
 
 static const struct {
     int64_t turn; /* in which each has its turn for a full reading */
     int64_t age;  /* after which it is read out of turn; said in the names of marks */
-    int64_t size; /* in which the size of one that does not run is looked at; in a crowd also I/O */
+    int64_t
+        size; /* in which the size is looked at though nothing tells of another; in a crowd I/O */
 } times[] = {{8 * NS_PER_S, 10 * NS_PER_S, NS_PER_S}, {32 * NS_PER_S, 40 * NS_PER_S, 4 * NS_PER_S}};
 
 bool pr_depth_has_ended(const struct pr_entity *e)
@@ -77,8 +78,10 @@ enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
     if ((ran && young) || (has_turn(s, k) && (changed || age >= rest_time(e))))
         return DEPTH_ALL;
     bool due = is_due(s, t, e);
+    if (ran && (due || e->awaited))
+        return DEPTH_USE;
     if (ran)
-        return s->turns.crowd && !due && !e->awaited ? DEPTH_TIMES : DEPTH_USE;
+        return s->turns.crowd ? DEPTH_TIMES : DEPTH_COUNTS;
     if (due && e->io_old)
         return DEPTH_USE;
     return due && !pr_entity_is_dead(e) ? DEPTH_SIZE : DEPTH_NONE;
@@ -91,10 +94,12 @@ void pr_depth_turns(struct pr_session *s)
     struct pr_host *h = &s->host;
     size_t count = s->set.count;
     turns->crowd = s->set.crowd = count * FILES > (size_t)h->hold_limit;
-    double share = pr_seconds(s->now.interval) / pr_seconds(times[turns->crowd].turn);
+    double passed = pr_seconds(s->now.interval), all = pr_seconds(times[turns->crowd].turn);
     int64_t size = times[turns->crowd].size;
     turns->from = count ? (turns->from + turns->count) % count : 0;
-    turns->count = (size_t)fmin((double)count, fmax(TURN_LEAST, ceil((double)count * share)));
+    turns->owed += fmax(fmax(1, TURN_LEAST * passed), (double)count * passed / all);
+    turns->count = (size_t)fmin((double)count, floor(turns->owed));
+    turns->owed -= floor(turns->owed);
     turns->sizes = s->step < size ? (unsigned long)(size / s->step) : 1;
     turns->lost = false;
     h->others_limit =

@@ -8,9 +8,10 @@
 
 enum pr_depth {
     DEPTH_NONE,
-    DEPTH_SIZE,  /* it has not run, but others may have taken memory from it */
-    DEPTH_TIMES, /* in a crowd: stat, which is held of each; its size where that has changed */
-    DEPTH_USE,   /* times, I/O, size */
+    DEPTH_SIZE,   /* it has not run, but others may have taken memory from it */
+    DEPTH_TIMES,  /* in a crowd: stat, which is held of each; its size where that has changed */
+    DEPTH_COUNTS, /* times and I/O; its size where that may have changed */
+    DEPTH_USE,    /* times, I/O, size */
     DEPTH_ALL,
 };
 

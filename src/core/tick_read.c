@@ -152,6 +152,9 @@ static bool is_wanted(const struct pr_session *s, const struct pr_entity *e, int
         return false;
     if (s->gone)
         return id == SOURCE_pid_status;
+    /* It has not grown without a fault; what it gave back stat shows, small pieces of it late. */
+    if (id == SOURCE_pid_statm && depth == DEPTH_COUNTS && !e->resized && !e->faulted)
+        return false;
     return !source->seldom || depth == DEPTH_ALL ||
            (id == SOURCE_pid_status && may_have_a_new_mark(e));
 }
@@ -188,7 +191,8 @@ static void read_files(struct pr_session *s, const struct pr_tick *t, struct pr_
         if (is_wanted(s, e, id, depth))
             pr_tick_source(s, t, e, id);
     e->aged = depth != DEPTH_ALL;
-    e->sized_at = t->now;
+    if (depth > DEPTH_COUNTS)
+        e->sized_at = t->now;
     if (depth == DEPTH_ALL)
         e->refreshed_at = t->now;
 }

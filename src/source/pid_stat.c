@@ -11,6 +11,7 @@
 
 #define FIRST       4 /* the first numeric field: ppid */
 #define LAST        22
+#define VSIZE       23
 #define PAGES       24 /* resident; batched, so that it only tells that there is something to tell */
 #define NUM_THREADS 20
 #define FLAGS       9
@@ -60,8 +61,8 @@ static bool split(struct pr_scan s, struct pr_stat_line *ret, int64_t *field)
     for (int i = FIRST; i <= LAST; i++)
         if (!pr_scan_i64(&s, &field[i]))
             return false;
-    if (!pr_scan_i64(&s, &field[PAGES]) || !pr_scan_i64(&s, &field[PAGES])) /* vsize, rss */
-        field[PAGES] = 0;
+    if (!pr_scan_i64(&s, &field[VSIZE]) || !pr_scan_i64(&s, &field[PAGES]))
+        field[VSIZE] = field[PAGES] = 0;
     ret->ppid = (pid_t)field[4];
     ret->pgrp = (pid_t)field[5];
     ret->threads = (int)field[NUM_THREADS];
@@ -75,6 +76,11 @@ bool pr_stat_line_parse(const char *text, size_t len, struct pr_stat_line *ret)
     return split(pr_scan_of(text, len), ret, field);
 }
 
+static double faults(const struct pr_entity *e)
+{
+    return e->value[METRIC_FAULTS_MINOR] + e->value[METRIC_FAULTS_MAJOR];
+}
+
 static void take(const struct pr_tick *t, struct pr_entity *e, const struct pr_stat_line *line,
                  const int64_t *field)
 {
@@ -82,7 +88,9 @@ static void take(const struct pr_tick *t, struct pr_entity *e, const struct pr_s
     e->pgrp = line->pgrp;
     e->state = line->state;
     e->kernel_thread = field[FLAGS] & KERNEL_THREAD;
-    e->resized |= e->stat_pages != (uint32_t)field[PAGES];
+    double before = faults(e);
+    e->resized |=
+        e->stat_pages != (uint32_t)field[PAGES] || e->value[METRIC_MEM_VMS] != (double)field[VSIZE];
     e->stat_pages = (uint32_t)field[PAGES];
     memcpy(e->comm, line->comm, sizeof e->comm);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -91,6 +99,7 @@ static void take(const struct pr_tick *t, struct pr_entity *e, const struct pr_s
             v /= (double)t->host->ticks_per_second;
         (rows[i].reaped ? e->reaped : e->value)[rows[i].metric] = v;
     }
+    e->faulted |= faults(e) != before;
     e->value[METRIC_CPU_TIME] = e->value[METRIC_CPU_USER] + e->value[METRIC_CPU_SYSTEM];
     e->reaped[METRIC_CPU_TIME] = e->reaped[METRIC_CPU_USER] + e->reaped[METRIC_CPU_SYSTEM];
 }

@@ -14,7 +14,7 @@ static bool parse(const struct pr_tick *t, struct pr_entity *e, const char *text
     /* Without address space there is nothing to see: the first thread has ended, or all are about
      * to. */
     bool any = size || resident;
-    e->resized = false;
+    e->resized = e->faulted = false;
     e->value[METRIC_MEM_VMS] = any ? (double)size * (double)t->host->page_size : NAN;
     e->value[METRIC_MEM_RSS] = any ? (double)resident * (double)t->host->page_size : NAN;
     return true;

@@ -13,22 +13,28 @@ enum { FAMILY = 20, WARM_UP = 40, TICKS = 40 };
 
 static struct recording r;
 static pid_t family[FAMILY];
-static int orders[FAMILY]; /* the ends of pipes that they read from */
-static unsigned reads;
+static int orders[FAMILY];    /* the ends of pipes that they read from */
+static unsigned reads, sizes; /* preads, and those of statm */
 
 ssize_t __real_pr_fs_pread(int fd, char *text, size_t size);
 ssize_t __wrap_pr_fs_pread(int fd, char *text, size_t size);
 
 ssize_t __wrap_pr_fs_pread(int fd, char *text, size_t size)
 {
+    char link[64], path[256] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    sizes += readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/statm");
     reads++;
     return __real_pr_fs_pread(fd, text, size);
 }
 
+static char *kept; /* of one of the family */
+static const size_t kept_size = 64 << 20;
+
 /* What one of the family does when it is told to. */
 static void obey(char order)
 {
-    size_t size = 64 << 20;
+    size_t size = kept_size;
     clock_t began = clock();
     char *memory;
     switch (order) {
@@ -47,8 +53,11 @@ static void obey(char order)
         munmap(memory, size);
         break;
     case 'g':
-        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        memset(memory, 1, size);
+        kept = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memset(kept, 1, size);
+        break;
+    case 'r': /* back to the kernel, the addresses stay */
+        madvise(kept, size, MADV_DONTNEED);
         break;
     case 'x':
         execl("/bin/sleep", "sleep", "100", (char *)NULL);
@@ -176,6 +185,25 @@ static void test_a_peak_between_two_ticks(void **state)
     assert_true(member(5)->value[METRIC_MEM_RSS_PEAK] >= 64 << 20);
     assert_true(member(5)->value[METRIC_MEM_RSS] < 64 << 20);
     assert_true(value_of(&r, MEM_RSS_PEAK) >= 64 << 20);
+}
+
+/* Who runs without page faults has the size that it had; whoever grows or shrinks is asked. */
+static void test_the_size_is_read_where_it_may_have_changed(void **state)
+{
+    (void)state;
+    double before = member(5)->value[METRIC_MEM_RSS];
+    tell(5, 'g');
+    recording_tick(&r);
+    assert_true(member(5)->value[METRIC_MEM_RSS] >= before + 64e6);
+    tell(5, 'r');
+    recording_tick(&r);
+    assert_true(member(5)->value[METRIC_MEM_RSS] < before + 1e6);
+    for (int i = 0; i < 3; i++) { /* its first writes may still touch new pages */
+        tell(5, 'w');
+        sizes = 0;
+        recording_tick(&r);
+    }
+    assert_in_range(sizes, 0, 1); /* ours, who are read whole */
 }
 
 static void test_exec(void **state)
@@ -327,6 +355,7 @@ int main(void)
         TEST(test_who_has_not_run_is_not_read),
         TEST(test_who_has_run_is_read_at_the_next_tick),
         TEST(test_a_peak_between_two_ticks),
+        TEST(test_the_size_is_read_where_it_may_have_changed),
         TEST(test_exec),
         TEST(test_death),
         TEST(test_a_pid_that_is_used_again),
