@@ -62,7 +62,7 @@ struct pr_session {
 
     struct proctor_snapshot now; /* being made */
     struct pr_average average;
-    bool want_members, want_devices;
+    bool want_members, want_devices, want_matches;
     double totals_before[PROC_METRICS];   /* counters at the sample before */
     double high[METRIC_COUNT], oom_kills; /* high-water marks; kills that have been said */
     double rss_floor; /* below this, what rusage says of memory is our own size at the fork */

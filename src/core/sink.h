@@ -24,6 +24,7 @@ struct pr_sink_ops {
     void (*notes)(struct pr_sink *sink);
     bool devices;   /* it wants the series of each core, disk and the like */
     bool processes; /* it wants the values of each process, whatever the settings say */
+    bool matches;   /* it wants those of each name of --match */
 };
 
 /* What the job was, besides its values. */
@@ -43,6 +44,8 @@ struct pr_sink_setting {
     struct pr_events *events;
     const struct pr_roll *roll; /* those below snapshot->enrolled, and all at the summary */
     const char *run;            /* what the run is: members of a JSON object; NULL for nothing */
+    /* The same in words: what the job is called, the run's id, and the node, NULL for none. */
+    const char *name, *run_id, *node;
     struct pr_notes *notes;
     int fd;                        /* of the run file, which is the sink's where opening succeeds */
     bool asked_for;                /* by --output: what is in the way is an error at once */
