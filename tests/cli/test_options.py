@@ -19,14 +19,14 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"], ["--report", "x.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
-            ["--match=name=^x$"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
+            ["--match=name=^x$"], ["--textfile", "x.prom"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
            [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
                                        "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
                                        "gnu-time")]
 # Those of commands that record nothing; test_runs*.py has them.
 OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all"}
 LATER = [["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
-         ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"], ["--textfile", "x"],
+         ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"],
          ["--prefix", "x"]]
 # Option, value, and what the message must have besides: the remedy.
 BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "0", "1ms"),
@@ -144,7 +144,7 @@ def test_flags_as_variables(proctor, text, on):
 
 
 @pytest.mark.parametrize("env", [{"PROCTOR_INTERVAL": "soon"}, {"PROCTOR_NO_PSS": "perhaps"},
-                                 {"PROCTOR_TEXTFILE": "x"}, {"PROCTOR_LABEL": "alone"},
+                                 {"PROCTOR_OTLP": "x"}, {"PROCTOR_LABEL": "alone"},
                                  {"PROCTOR_LABEL": "a=1,b"}, {"PROCTOR_SELECT": "nothing.real"}],
                          ids=str)
 def test_a_bad_variable_is_named(proctor, env):
@@ -155,7 +155,7 @@ def test_a_bad_variable_is_named(proctor, env):
     assert proctor("config", env=env).returncode == 2
 
 
-@pytest.mark.parametrize("line", ["interval = soon", "no-such = 1", "nonsense", "textfile = x",
+@pytest.mark.parametrize("line", ["interval = soon", "no-such = 1", "nonsense", "otlp = x",
                                   "label = a=1,b"])
 def test_a_bad_line_in_the_config_file_is_named(proctor, line):
     proctor.config(f"\n{line}\n")
