@@ -140,6 +140,7 @@ static int open_all(struct pr_session *s, struct outputs *o, struct proctor_erro
                                       .dialect = pr_config_dialect(s->config),
                                       .table = s->config->table,
                                       .host = &s->host,
+                                      .served = &s->served,
                                       .job = &s->job};
     int r = check_settings(s->config, err);
     if (r == 0)

@@ -43,7 +43,6 @@ struct pr_session {
     struct pr_sink_job job;
     const char *run, *(*summarize)(void *); /* for the sinks: the run, and at its end the summary */
     void *on_sample_data, *summarize_data;
-
     int64_t step; /* the interval, ns; longer than asked for where the budget demands it */
     int64_t stretched, stretched_cpu; /* when that was looked at last, and our CPU time then */
     int timer;                        /* readable when a tick is due */
@@ -58,6 +57,7 @@ struct pr_session {
     bool inside; /* the library: our threads and descriptors are in a process of the job */
     int own_threads, own_fds; /* of ours, to be taken out where inside */
     _Atomic int record_fds;   /* the same, of the run file: SQLite opens its own in its time */
+    struct pr_sink_served served;
     int64_t own_cpu, own_cpu_began, self_cpu; /* ns: spent in ticks; all, known at the end */
 
     struct proctor_snapshot now; /* being made */

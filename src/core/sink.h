@@ -37,6 +37,11 @@ struct pr_sink_job {
     int exit_code, exit_signal; /* -1 where there is none; known at the summary */
 };
 
+/* What servers have in our process; sinks keep it up to date. */
+struct pr_sink_served {
+    _Atomic int threads, files;
+};
+
 struct pr_sink_setting {
     const char *path;
     bool processes; /* also a row per process */
@@ -50,6 +55,7 @@ struct pr_sink_setting {
     int fd;                        /* of the run file, which is the sink's where opening succeeds */
     bool asked_for;                /* by --output: what is in the way is an error at once */
     _Atomic int *held;             /* descriptors that the run file has; kept up to date */
+    struct pr_sink_served *served; /* NULL where nobody counts */
     const char *dialect, *table;   /* of another tool (dialect.h); NULL: our own, its first */
     const struct pr_host *host;    /* where members can be looked at; NULL for nowhere */
     const struct pr_sink_job *job; /* until the sink is closed; NULL where nothing is known */

@@ -19,14 +19,14 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"], ["--report", "x.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
-            ["--match=name=^x$"], ["--textfile", "x.prom"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
+            ["--match=name=^x$"], ["--textfile", "x.prom"],
+            ["--prometheus=127.1.2.3:9464"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
            [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
                                        "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
                                        "gnu-time")]
 # Those of commands that record nothing; test_runs*.py has them.
 OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all"}
-LATER = [["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
-         ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"],
+LATER = [["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--otlp"], ["--otlp=http://x"],
          ["--prefix", "x"]]
 # Option, value, and what the message must have besides: the remedy.
 BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "0", "1ms"),
@@ -41,7 +41,7 @@ BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "
        ("--dialect", "klingon", "native"), ("--table", "x", "--dialect"),
        ("--peaks", "all", "interval"), ("--budget", "much", "1%"), ("--budget", "0", "0.001%"),
        ("--color", "maybe", "always"), ("--flush-timeout", "x", "2s"), ("--name", "", "NAME"),
-       ("--csv", "", "FILE"), ("--summary", "", "FILE"), ("--root", "/no/such", "/no/such")]
+       ("--csv", "", "FILE"), ("--textfile", "", "FILE"), ("--summary", "", "FILE"), ("--root", "/no/such", "/no/such")]
 
 
 def ids(value):
