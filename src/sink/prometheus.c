@@ -15,6 +15,8 @@
 
 #define OWN_FILES 3 /* of a server, besides its clients and the listening socket */
 
+#define OLD (5 * NS_PER_S) /* beyond three intervals: then the last sample is not shown */
+
 struct prometheus {
     struct pr_sink sink;
     struct pr_exposition exposition;
@@ -23,24 +25,26 @@ struct prometheus {
     int threads, files;            /* of ours that are in there */
     int fd;                        /* the listening socket until there is a server, else -1 */
     struct pr_httpd *server;
-    pthread_mutex_t lock; /* guards the next two */
+    pthread_mutex_t lock; /* guards the next three */
     struct pr_latest latest;
     unsigned long number; /* of the sample in it, from 1 */
+    int64_t at;           /* boot time at which that came */
     /* The server's thread has these. */
     struct proctor_snapshot sample;
-    struct pr_page *page[EXPOSITION_FORMS], *elsewhere;
+    struct pr_page *page[EXPOSITION_FORMS], *elsewhere, *too_old;
     unsigned long page_number[EXPOSITION_FORMS];
     struct pr_buf text;
 };
 
 /* --- the server's thread ---------------------------------------------------------------------- */
 
-static struct pr_page *answer_elsewhere(struct prometheus *p)
+static struct pr_page *words(struct prometheus *p, struct pr_page **page, const char *text)
 {
-    if (p->elsewhere)
-        return p->elsewhere;
-    pr_buf_str(&p->text, "there is only /metrics\n");
-    return p->elsewhere = pr_page_new("text/plain", &p->text);
+    if (*page)
+        return *page;
+    pr_buf_reset(&p->text);
+    pr_buf_str(&p->text, text);
+    return *page = pr_page_new("text/plain", &p->text);
 }
 
 static void make_page(struct prometheus *p, enum pr_exposition_form form)
@@ -52,23 +56,39 @@ static void make_page(struct prometheus *p, enum pr_exposition_form form)
     p->page[form] = page;
 }
 
-static struct pr_page *answer(void *of, const char *path, const char *accept, unsigned *ret_status)
+static bool is_old(struct prometheus *p)
 {
-    struct prometheus *p = of;
-    bool here = strcmp(path, "/metrics") == 0;
-    *ret_status = here ? 200 : 404;
-    if (!here)
-        return answer_elsewhere(p);
-    enum pr_exposition_form form = pr_exposition_choose(accept);
+    pthread_mutex_lock(&p->lock);
+    bool old = pr_clock_boot() - p->at > OLD + 3 * p->latest.now.interval;
+    pthread_mutex_unlock(&p->lock);
+    return old;
+}
+
+/* Makes the page of the sample that there is, unless it is there. */
+static bool look(struct prometheus *p, enum pr_exposition_form form)
+{
     pthread_mutex_lock(&p->lock);
     bool news = p->number != p->page_number[form];
     int r = news ? pr_snapshot_copy(&p->sample, &p->latest.now) : 0;
     p->page_number[form] = r == 0 ? p->number : 0;
     pthread_mutex_unlock(&p->lock);
-    if (r < 0)
-        return NULL;
-    if (news)
+    if (r == 0 && news)
         make_page(p, form);
+    return r == 0;
+}
+
+static struct pr_page *answer(void *of, const char *path, const char *accept, unsigned *ret_status)
+{
+    struct prometheus *p = of;
+    enum pr_exposition_form form = pr_exposition_choose(accept);
+    bool here = strcmp(path, "/metrics") == 0, old = here && is_old(p);
+    *ret_status = !here ? 404 : old ? 503 : 200;
+    if (!here)
+        return words(p, &p->elsewhere, "there is only /metrics\n");
+    if (old) /* another output holds up the writer: these are not the values of now */
+        return words(p, &p->too_old, "there has been no sample for a while\n");
+    if (!look(p, form))
+        return NULL;
     return p->page[form];
 }
 
@@ -106,6 +126,7 @@ static void prometheus_write(struct pr_sink *sink, const struct proctor_snapshot
     pthread_mutex_lock(&p->lock);
     if (pr_latest_take(&p->latest, s) == 0)
         p->number++;
+    p->at = pr_clock_boot();
     pthread_mutex_unlock(&p->lock);
     start(p, pr_seconds(s->elapsed));
     count(p);
@@ -118,6 +139,7 @@ static void prometheus_close(struct pr_sink *sink)
     for (int form = 0; form < EXPOSITION_FORMS; form++)
         pr_page_free(p->page[form]);
     pr_page_free(p->elsewhere);
+    pr_page_free(p->too_old);
     if (p->fd >= 0)
         close(p->fd);
     pr_snapshot_done(&p->sample);

@@ -168,6 +168,22 @@ def test_the_library_is_not_loaded_for_others(proctor):
     assert done.returncode == 0 and "sqlite" not in done.stdout and "microhttpd" not in done.stdout
 
 
+def test_values_that_are_too_old_are_not_shown(proctor, served):
+    """Another output blocks the writer, which all have in common."""
+    os.mkfifo(proctor.work / "fifo")
+    reader = os.open(proctor.work / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    run = served("-i", "10ms", "--flush-timeout", "100ms", "--csv", "fifo")
+    wait_until(lambda: ask(run.port)[0] == 503, "the last sample to be too old")
+    assert "proctor_" not in run.text()
+    os.set_blocking(reader, True)
+    drain = threading.Thread(target=lambda: [None for _ in iter(lambda: os.read(reader, 65536), b"")], daemon=True)
+    drain.start()
+    wait_until(lambda: is_served(run.port), "newer samples")
+    run.end()
+    drain.join(10)
+    os.close(reader)
+
+
 # --- clients that nobody would want ---------------------------------------------------------------
 
 class Crowd:
