@@ -349,7 +349,7 @@ void pr_session_end(struct pr_session *s)
     pr_tick_last(s);
     pr_tick_kills(s);
     s->roll.forks += s->machine.raw[METRIC_SYSTEM_FORKS];
-    int64_t cpu = s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
+    int64_t cpu = s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0) + s->served.cpu;
     s->self_cpu = s->inside ? cpu : pr_clock_process_cpu();
     s->self_cpu += llround(s->machine.space_cpu * 1e9);
     check_budget(s, cpu);

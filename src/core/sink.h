@@ -40,6 +40,7 @@ struct pr_sink_job {
 /* What servers have in our process; sinks keep it up to date. */
 struct pr_sink_served {
     _Atomic int threads, files;
+    _Atomic int64_t cpu; /* ns */
 };
 
 struct pr_sink_setting {

@@ -23,7 +23,8 @@ struct prometheus {
     struct pr_events *events;
     struct pr_sink_served *served; /* NULL where nobody counts them */
     int threads, files;            /* of ours that are in there */
-    int fd;                        /* the listening socket until there is a server, else -1 */
+    int64_t cpu;
+    int fd; /* the listening socket until there is a server, else -1 */
     struct pr_httpd *server;
     pthread_mutex_t lock; /* guards the next three */
     struct pr_latest latest;
@@ -112,12 +113,15 @@ static void count(struct prometheus *p)
 {
     int threads = p->server != NULL;
     int files = p->server ? OWN_FILES + pr_httpd_clients(p->server) : -1; /* not even a socket */
+    int64_t cpu = p->server ? pr_httpd_cpu(p->server) : 0;
     if (p->served) {
         p->served->threads += threads - p->threads;
         p->served->files += files - p->files;
+        p->served->cpu += cpu - p->cpu;
     }
     p->threads = threads;
     p->files = files;
+    p->cpu = cpu;
 }
 
 static void prometheus_write(struct pr_sink *sink, const struct proctor_snapshot *s)

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "util/clock.h"
 #include "util/dl.h"
 
 #define LIBRARY      "libmicrohttpd.so.12"
@@ -111,6 +112,7 @@ struct pr_httpd {
     int fd; /* our own of the listening socket */
     struct pr_page *refusal;
     _Atomic int clients;
+    _Atomic int64_t cpu;
     /* The server's thread has these. */
     unsigned long now;
     bool nice;
@@ -166,6 +168,7 @@ static void notify(void *of, struct MHD_Connection *connection, void **context, 
         c->fd = -1;
         h->clients--;
     }
+    h->cpu = pr_clock_thread_cpu();
 }
 
 static void hear(struct pr_httpd *h, struct MHD_Connection *connection)
@@ -199,6 +202,7 @@ static int handle(void *of, struct MHD_Connection *connection, const char *url, 
     hear(h, connection);
     struct pr_page *page =
         h->answer(h->of, url, lib.lookup(connection, KIND_HEADER, "Accept"), &status);
+    h->cpu = pr_clock_thread_cpu();
     return page ? lib.queue(connection, status, page) : NO;
 }
 
@@ -278,5 +282,10 @@ void pr_httpd_stop(struct pr_httpd *h)
 
 int pr_httpd_clients(const struct pr_httpd *h)
 {
-    return h ? h->clients : 0;
+    return h->clients;
+}
+
+int64_t pr_httpd_cpu(const struct pr_httpd *h)
+{
+    return h->cpu;
 }

@@ -4,6 +4,7 @@
  * silent for longest goes; whoever says nothing for ten seconds goes, too. */
 #pragma once
 #include <stddef.h>
+#include <stdint.h>
 
 #include "util/buf.h"
 
@@ -23,8 +24,10 @@ struct pr_httpd *pr_httpd_start(int fd, pr_httpd_answer *answer, void *of, char 
 /* Hangs up on everybody; nobody can connect any more, not even where a fork has copied the socket.
  * NULL is fine. */
 void pr_httpd_stop(struct pr_httpd *h);
-/* How many clients there are; from any thread. */
+/* How many clients there are, and the CPU time of the server's thread when it last had to do with
+ * one, ns; from any thread. */
 int pr_httpd_clients(const struct pr_httpd *h);
+int64_t pr_httpd_cpu(const struct pr_httpd *h);
 /* A page of that media type; only while there is a server. The buffer's memory becomes the page's.
  * NULL when memory is out. */
 struct pr_page *pr_page_new(const char *type, struct pr_buf *body);

@@ -125,6 +125,13 @@ def test_it_is_for_this_machine_alone(proctor, served):
     finish(run)
 
 
+@pytest.mark.parametrize("env, shown", [({}, None), ({"PROCTOR_PROMETHEUS": "true"}, "127.0.0.1:9464"),
+                                        ({"PROCTOR_PROMETHEUS": "127.0.0.1:1"}, "127.0.0.1:1")])
+def test_the_address_may_be_left_out(proctor, env, shown):
+    line, = re.findall(r"^prometheus +=(.*)", proctor("config", env=env).stdout, re.M)
+    assert (shown in line) if shown else ("127" not in line)
+
+
 def test_the_job_has_nothing_of_it(served, proctor):
     run = served(job=("sh", "-c", "ls -l /proc/self/fd > fds; exec sleep 60"))
     text = wait_until(lambda: (proctor.work / "fds").exists() and (proctor.work / "fds").read_text(), "a list")
