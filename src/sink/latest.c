@@ -50,8 +50,9 @@ static int take_matches(struct pr_latest *l, const struct proctor_snapshot *s)
 
 int pr_latest_take(struct pr_latest *l, const struct proctor_snapshot *s)
 {
-    if (s->first)
+    if (!l->begun)
         pr_values_none(l->now.value, METRIC_COUNT);
+    l->begun = true;
     l->now.time = s->time;
     l->now.elapsed = s->elapsed;
     l->now.interval = s->interval;

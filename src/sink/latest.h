@@ -8,6 +8,7 @@ struct pr_latest {
     struct proctor_snapshot now;    /* without members, and of devices the GPUs alone */
     int64_t known_at[METRIC_COUNT]; /* elapsed, ns */
     int64_t gpus_at;
+    bool begun;
 };
 
 /* *l is all zero before the first. 0 or -ENOMEM, then without GPUs or names. */

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import pathlib
 import re
 import socket
 import subprocess
@@ -14,8 +15,9 @@ import urllib.request
 import pytest
 
 from exposition import free_port, lint, need, parse, whole
-from proctor_cli import ROOT, SANITIZED, finish, problems, said, wait_until
+from proctor_cli import PROCTOR, ROOT, SANITIZED, finish, problems, said, wait_until
 
+FAKE = pathlib.Path(os.environ.get("PROCTOR_BUILD") or pathlib.Path(PROCTOR).parent) / "tests/fake_nvml"
 OPEN = "application/openmetrics-text"
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 # What Prometheus 2.42 sends.
@@ -98,6 +100,44 @@ def test_nothing_is_wrong_with_it(served):
     assert lint(text) == (0, "") and 'node="3"' in text and 'match="me"' in text
 
 
+def test_each_gpu_has_its_series(proctor):
+    """A driver with two, of which one is in use; what they are can be joined to what they do."""
+    assert (FAKE / "libnvidia-ml.so.1").exists(), "build with the tests"
+    (proctor.work / "nvml").write_text("device 0 H200 GPU-aaaa 150000000000 2000000000\n"
+                                       "device 1 H100 GPU-bbbb 80000000000 1000000000\nutil 0 80 0 99\n")
+    port = free_port()
+    process = proctor.start("run", "-q", "--no-record", "-i", "200ms", f"--prometheus={port}", "sleep", "60",
+                            env={"LD_LIBRARY_PATH": str(FAKE), "FAKE_NVML": str(proctor.work / "nvml")})
+    wait_until(lambda: is_served(port), "the server")
+    def with_gpus():
+        text = ask(port)[2]
+        return text if "proctor_gpu_util_ratio" in text else None
+    text = wait_until(with_gpus, "GPUs")
+    os.kill(proctor.job_of(process), 9)
+    finish(process)
+    samples = parse(text)
+    assert {(labels["gpu"], value) for labels, value in samples["proctor_gpu_mem_total_bytes"]} == {
+        ("gpu0", 150e9), ("gpu1", 80e9)}
+    assert ("gpu0", 0.8) in {(labels["gpu"], value) for labels, value in samples["proctor_gpu_util_ratio"]}
+    assert {(labels["gpu"], labels["model"], labels["uuid"], value)
+            for labels, value in samples["proctor_gpu_info"]} == {
+        ("gpu0", "H200", "GPU-aaaa", 1), ("gpu1", "H100", "GPU-bbbb", 1)}
+    assert "proctor_gpus" in samples and lint(text) == (0, "")
+
+
+def test_the_machine_and_what_runs_already(proctor):
+    job = proctor.other(["sleep", "60"])
+    for words, name in (["system"], "machine"), (["attach", str(job.pid)], "sleep"):
+        port = free_port()
+        process = proctor.start(*words[:1], "-q", "--no-record", f"--prometheus={port}", *words[1:])
+        wait_until(lambda: is_served(port), "the server")
+        samples = parse(ask(port)[2])
+        process.send_signal(2)
+        assert finish(process)[0] == 0
+        assert {labels["job"] for labels, _ in samples["proctor_system_mem_total_bytes"]} == {name}
+        assert ("proctor_mem_rss_bytes" in samples) == (words[0] == "attach")
+
+
 def test_other_paths_and_methods(served):
     run = served()
     for path in ("/", "/metric", "/metrics/", "/../etc/passwd", "/%2e%2e/metrics"):
@@ -111,7 +151,7 @@ def test_other_paths_and_methods(served):
     run.end()
 
 
-def test_it_is_for_this_machine_alone(proctor, served):
+def test_it_is_for_this_machine_alone(proctor):
     """Where nobody names an address; only numbers can be looked for in /proc/net/tcp."""
     run = proctor.start("run", "-q", "--no-record", f"--prometheus={free_port()}", "sleep", "60")
     job = proctor.job_of(run)
