@@ -56,9 +56,10 @@ static bool same_file(const char *a, const char *b)
 /* The file that an option names, by number; NULL behind the last. */
 static const char *output_at(const struct pr_config *c, size_t number, const char **ret_option)
 {
-    const struct pr_list *const lists[] = {&c->csv, &c->jsonl, &c->report};
-    static const char *const options[] = {"--csv", "--jsonl", "--report", "--summary", "--output"};
-    for (size_t i = 0; i < 3; number -= lists[i++]->count)
+    const struct pr_list *const lists[] = {&c->csv, &c->jsonl, &c->textfile, &c->report};
+    static const char *const options[] = {"--csv",    "--jsonl",   "--textfile",
+                                          "--report", "--summary", "--output"};
+    for (size_t i = 0; i < 4; number -= lists[i++]->count)
         if (number < lists[i]->count) {
             *ret_option = options[i];
             return lists[i]->items[number];
@@ -66,7 +67,7 @@ static const char *output_at(const struct pr_config *c, size_t number, const cha
     const char *const single[] = {c->summary, c->output};
     for (size_t i = 0; i < 2; i++)
         if (single[i] && number-- == 0) {
-            *ret_option = options[3 + i];
+            *ret_option = options[4 + i];
             return single[i];
         }
     return NULL;

@@ -12,6 +12,18 @@ static void take_members(struct proctor_snapshot *out, struct pr_entities *set)
     }
 }
 
+static void add_matches(struct pr_average *a, const struct proctor_snapshot *sample)
+{
+    for (size_t i = 0; i < sample->match_count; i++)
+        pr_mean_add(a->matches[i], sample->matches[i].value, PROC_METRICS);
+}
+
+static void take_matches(struct pr_average *a)
+{
+    for (size_t i = 0; i < a->out.match_count; i++)
+        pr_mean_take(a->matches[i], a->out.matches[i].value, PROC_METRICS);
+}
+
 /* The devices of one become those of the other. */
 static void copy_devices(struct proctor_snapshot *to, const struct proctor_snapshot *from)
 {
@@ -31,6 +43,7 @@ const struct proctor_snapshot *pr_average_add(struct pr_average *a, int n,
     pr_mean_add(a->mean, sample->value, METRIC_COUNT);
     for (size_t k = 0; k < set->count; k++)
         pr_mean_add(set->items[k]->mean, set->items[k]->value, PROC_METRICS);
+    add_matches(a, sample);
     a->interval += sample->interval;
     a->first |= sample->first;
     copy_devices(&a->kept, sample);
@@ -39,6 +52,7 @@ const struct proctor_snapshot *pr_average_add(struct pr_average *a, int n,
     pr_snapshot_copy(&a->out, sample);
     pr_mean_take(a->mean, a->out.value, METRIC_COUNT);
     take_members(&a->out, set);
+    take_matches(a);
     copy_devices(&a->out, &a->kept);
     a->kept.device_count = 0;
     a->out.interval = a->interval;

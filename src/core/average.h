@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --average: the mean of several samples goes out in the place of each. */
 #pragma once
+#include "core/match.h"
 #include "core/snapshot.h"
 
 struct pr_average {
     struct pr_mean mean[METRIC_COUNT]; /* of the job; the members have theirs */
+    struct pr_mean matches[MATCHES_MOST][PROC_METRICS];
     struct proctor_snapshot out;
     struct proctor_snapshot kept; /* the latest devices: they may not be in each sample */
     int pending;                  /* samples in it */

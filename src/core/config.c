@@ -196,6 +196,8 @@ int pr_config_set(struct pr_config *c, enum pr_option_id id, const char *value,
     if (origin < c->origin[id])
         return 0;
     bool again = origin == c->origin[id];
+    if (o->implied && strcmp(value, "true") == 0)
+        value = o->implied;
     if (o->type == TYPE_FLAG) {
         bool on = false;
         r = set_flag(&on, value, what, err);

@@ -48,8 +48,8 @@ struct pr_config {
     bool kept;    /* not an option: the command's runs are recorded unless it is told otherwise */
     /* Texts are borrowed from `text` below. */
     const char *group, *cgroup, *output, *dialect, *table, *name, *run_id, *node, *exact, *peaks,
-        *summary, *mlflow, *prometheus, *textfile, *otlp, *prefix, *root, *color;
-    struct pr_list csv, jsonl, match, label, report, select;
+        *summary, *mlflow, *otlp, *prefix, *root, *color;
+    struct pr_list csv, jsonl, prometheus, textfile, match, label, report, select;
     /* Of comparisons and suggestions. */
     const char *save_baseline, *align, *compare_into, *scheduler;
     struct pr_list fail_if, baseline;
@@ -63,7 +63,7 @@ struct pr_config {
 };
 
 struct pr_option {
-    const char *name, *arg, *preset, *choices, *later, *min_text, *help;
+    const char *name, *arg, *preset, *implied, *choices, *later, *min_text, *help;
     char letter;
     enum pr_option_type type;
     size_t field; /* offset in struct pr_config */

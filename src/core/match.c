@@ -231,6 +231,12 @@ static void count(struct pr_match *rule, const struct pr_entities *set, int inde
             value[id] = NAN;
 }
 
+void pr_match_show(const struct pr_match *rule, struct pr_match_values *ret)
+{
+    ret->name = rule->name;
+    memcpy(ret->value, rule->previous, sizeof ret->value);
+}
+
 void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const struct pr_tick *t,
                        const struct proctor_snapshot *sample, const struct pr_basis *basis)
 {

@@ -6,6 +6,7 @@
 
 #include "core/config.h"
 #include "core/host.h"
+#include "core/snapshot.h"
 #include "core/source.h"
 #include "core/stats.h"
 
@@ -61,6 +62,8 @@ int pr_matches_find(const struct pr_matches *m, const struct pr_host *host, pid_
 void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const struct pr_tick *t,
                        const struct proctor_snapshot *sample, const struct pr_basis *basis);
 
+/* Its name, and its values in the last sample. */
+void pr_match_show(const struct pr_match *rule, struct pr_match_values *ret);
 /* A member was away from the job: what it used since it had these values is no rule's. */
 void pr_match_return(struct pr_entity *e, const double *value);
 

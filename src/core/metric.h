@@ -80,7 +80,7 @@ struct pr_metric {
     enum pr_metric_id of, otherwise;
     enum pr_limit per;
     double scale;
-    const char *otel, *from, *help;
+    const char *otel, *otel_as, *otel_unit, *from, *help;
 };
 
 extern const struct pr_metric pr_metrics[METRIC_COUNT];

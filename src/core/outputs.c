@@ -109,6 +109,23 @@ static int try_record(struct pr_session *s, const struct pr_sink_setting *settin
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
+/* What people would call the job; never a pid, so that the next run has the same. */
+static const char *job_name(const struct pr_session *s)
+{
+    static const char *const kinds_of[] = {[TARGET_TREE] = "process",
+                                           [TARGET_GROUP] = "group",
+                                           [TARGET_CGROUP] = "cgroup",
+                                           [TARGET_MATCH] = "match",
+                                           [TARGET_SYSTEM] = "machine"};
+    const char *command = s->job.argv ? s->job.argv[0] : NULL;
+    const char *slash = command ? strrchr(command, '/') : NULL;
+    if (s->config->name)
+        return s->config->name;
+    if (slash && slash[1])
+        return slash + 1;
+    return command && *command ? command : kinds_of[s->watched.kind];
+}
+
 static int open_all(struct pr_session *s, struct outputs *o, struct proctor_error *err)
 {
     struct pr_sink_setting setting = {.processes = s->config->processes,
@@ -116,10 +133,14 @@ static int open_all(struct pr_session *s, struct outputs *o, struct proctor_erro
                                       .events = &s->events,
                                       .roll = &s->roll,
                                       .run = s->run,
+                                      .name = job_name(s),
+                                      .run_id = s->run_id,
+                                      .node = s->config->node,
                                       .notes = &s->phases.notes,
                                       .dialect = pr_config_dialect(s->config),
                                       .table = s->config->table,
                                       .host = &s->host,
+                                      .served = &s->served,
                                       .job = &s->job};
     int r = check_settings(s->config, err);
     if (r == 0)
@@ -143,6 +164,7 @@ static int start_writer(struct pr_session *s, struct outputs *o, struct proctor_
     for (size_t i = 0; i < count; i++) {
         s->want_devices |= o->sinks[i]->ops->devices;
         s->want_members |= o->sinks[i]->ops->processes;
+        s->want_matches |= o->sinks[i]->ops->matches;
     }
     s->queue = pr_queue_new(o->sinks, count, &s->events);
     if (!s->queue)

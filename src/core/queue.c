@@ -26,6 +26,7 @@ struct pr_queue {
     unsigned long dropped; /* this and the next are the sampler's */
     size_t room;           /* members that the slots have been made ready for; guarded as head is */
     size_t device_room;    /* the same of devices */
+    size_t match_room;     /* and of names of --match */
     unsigned size;         /* slots in use; guarded as head is */
     struct proctor_snapshot ring[RING];
 };
@@ -128,12 +129,16 @@ static unsigned slots_for(size_t members, size_t devices)
     return fit >= RING ? RING : fit < 4 ? 4 : (unsigned)fit;
 }
 
-/* Makes all slots ready for so many members, so that the ring is warm at once; only while the
- * writer has nothing to do, for the slots are renumbered. */
-static void make_room(struct pr_queue *q, size_t members, size_t devices)
+/* Makes all slots ready for as many members as it has, so that the ring is warm at once; only while
+ * the writer has nothing to do, for the slots are renumbered. */
+static void make_room(struct pr_queue *q, const struct proctor_snapshot *snapshot)
 {
+    size_t members = snapshot->member_cap, devices = snapshot->device_cap;
     if (q->head != q->tail)
         return;
+    for (unsigned i = 0; i < RING && snapshot->match_count > q->match_room; i++)
+        pr_snapshot_reserve_matches(&q->ring[i], snapshot->match_count);
+    q->match_room = snapshot->match_count;
     for (unsigned i = 0; i < RING && devices > q->device_room; i++)
         pr_snapshot_reserve(&q->ring[i], 0, devices);
     q->device_room = devices > q->device_room ? devices : q->device_room;
@@ -153,7 +158,7 @@ static void make_room(struct pr_queue *q, size_t members, size_t devices)
 void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot)
 {
     pthread_mutex_lock(&q->lock);
-    make_room(q, snapshot->member_cap, snapshot->device_cap);
+    make_room(q, snapshot);
     unsigned slots = slots_for(snapshot->member_count, snapshot->device_count);
     bool full = q->head - q->tail >= (slots < q->size ? slots : q->size);
     pthread_mutex_unlock(&q->lock);

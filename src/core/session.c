@@ -17,6 +17,7 @@
 #include "core/space.h"
 #include "core/tick.h"
 #include "util/clock.h"
+#include "util/httpd.h"
 
 #define STRETCH_AFTER 4 /* samples, between two looks at the budget */
 #define STRETCH_MOST  (60 * NS_PER_S)
@@ -133,6 +134,7 @@ static void share_descriptors(struct pr_session *s)
     s->own_fds += 3 + s->target->files + s->energy.zones; /* root, proc, timer */
     s->own_fds += s->net ? pr_net_descriptors(s->net) : 0;
     int record = s->record_fds ? RECORD_FDS : 0;
+    record += (int)s->config->prometheus.count * HTTPD_FILES;
     int left = s->host.hold_limit - s->own_fds - record - 2; /* to wake the thread; open just now */
     if (s->inside)
         s->host.hold_limit = left > 0 ? left : 0;
@@ -347,7 +349,7 @@ void pr_session_end(struct pr_session *s)
     pr_tick_last(s);
     pr_tick_kills(s);
     s->roll.forks += s->machine.raw[METRIC_SYSTEM_FORKS];
-    int64_t cpu = s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
+    int64_t cpu = s->own_cpu + (s->queue ? pr_queue_cpu(s->queue) : 0) + s->served.cpu;
     s->self_cpu = s->inside ? cpu : pr_clock_process_cpu();
     s->self_cpu += llround(s->machine.space_cpu * 1e9);
     check_budget(s, cpu);

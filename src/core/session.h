@@ -43,7 +43,6 @@ struct pr_session {
     struct pr_sink_job job;
     const char *run, *(*summarize)(void *); /* for the sinks: the run, and at its end the summary */
     void *on_sample_data, *summarize_data;
-
     int64_t step; /* the interval, ns; longer than asked for where the budget demands it */
     int64_t stretched, stretched_cpu; /* when that was looked at last, and our CPU time then */
     int timer;                        /* readable when a tick is due */
@@ -58,11 +57,12 @@ struct pr_session {
     bool inside; /* the library: our threads and descriptors are in a process of the job */
     int own_threads, own_fds; /* of ours, to be taken out where inside */
     _Atomic int record_fds;   /* the same, of the run file: SQLite opens its own in its time */
+    struct pr_sink_served served;
     int64_t own_cpu, own_cpu_began, self_cpu; /* ns: spent in ticks; all, known at the end */
     double self_rss;             /* at the end of the run, before reports; 0 until then */
     struct proctor_snapshot now; /* being made */
     struct pr_average average;
-    bool want_members, want_devices;
+    bool want_members, want_devices, want_matches;
     double totals_before[PROC_METRICS];   /* counters at the sample before */
     double high[METRIC_COUNT], oom_kills; /* high-water marks; kills that have been said */
     double rss_floor; /* below this, what rusage says of memory is our own size at the fork */

@@ -24,6 +24,7 @@ struct pr_sink_ops {
     void (*notes)(struct pr_sink *sink);
     bool devices;   /* it wants the series of each core, disk and the like */
     bool processes; /* it wants the values of each process, whatever the settings say */
+    bool matches;   /* it wants those of each name of --match */
 };
 
 /* What the job was, besides its values. */
@@ -36,6 +37,12 @@ struct pr_sink_job {
     int exit_code, exit_signal; /* -1 where there is none; known at the summary */
 };
 
+/* What servers have in our process; sinks keep it up to date. */
+struct pr_sink_served {
+    _Atomic int threads, files;
+    _Atomic int64_t cpu; /* ns */
+};
+
 struct pr_sink_setting {
     const char *path;
     bool processes; /* also a row per process */
@@ -43,10 +50,13 @@ struct pr_sink_setting {
     struct pr_events *events;
     const struct pr_roll *roll; /* those below snapshot->enrolled, and all at the summary */
     const char *run;            /* what the run is: members of a JSON object; NULL for nothing */
+    /* The same in words: what the job is called, the run's id, and the node, NULL for none. */
+    const char *name, *run_id, *node;
     struct pr_notes *notes;
     int fd;                        /* of the run file, which is the sink's where opening succeeds */
     bool asked_for;                /* by --output: what is in the way is an error at once */
     _Atomic int *held;             /* descriptors that the run file has; kept up to date */
+    struct pr_sink_served *served; /* NULL where nobody counts */
     const char *dialect, *table;   /* of another tool (dialect.h); NULL: our own, its first */
     const struct pr_host *host;    /* where members can be looked at; NULL for nowhere */
     const struct pr_sink_job *job; /* until the sink is closed; NULL where nothing is known */

@@ -31,6 +31,11 @@ bool pr_snapshot_reserve(struct proctor_snapshot *s, size_t members, size_t devi
            grow((void **)&s->devices, &s->device_cap, devices, sizeof *s->devices);
 }
 
+bool pr_snapshot_reserve_matches(struct proctor_snapshot *s, size_t matches)
+{
+    return grow((void **)&s->matches, &s->match_cap, matches, sizeof *s->matches);
+}
+
 int pr_snapshot_copy(struct proctor_snapshot *to, const struct proctor_snapshot *from)
 {
     struct proctor_snapshot kept = *to;
@@ -39,15 +44,21 @@ int pr_snapshot_copy(struct proctor_snapshot *to, const struct proctor_snapshot 
     to->member_cap = kept.member_cap;
     to->devices = kept.devices;
     to->device_cap = kept.device_cap;
-    to->member_count = to->device_count = 0;
-    if (!pr_snapshot_reserve(to, from->member_count, from->device_count))
+    to->matches = kept.matches;
+    to->match_cap = kept.match_cap;
+    to->member_count = to->device_count = to->match_count = 0;
+    if (!pr_snapshot_reserve(to, from->member_count, from->device_count) ||
+        !pr_snapshot_reserve_matches(to, from->match_count))
         return -ENOMEM;
     if (from->member_count)
         memcpy(to->members, from->members, from->member_count * sizeof *to->members);
     if (from->device_count)
         memcpy(to->devices, from->devices, from->device_count * sizeof *to->devices);
+    if (from->match_count)
+        memcpy(to->matches, from->matches, from->match_count * sizeof *to->matches);
     to->member_count = from->member_count;
     to->device_count = from->device_count;
+    to->match_count = from->match_count;
     return 0;
 }
 
@@ -55,10 +66,13 @@ void pr_snapshot_done(struct proctor_snapshot *s)
 {
     free(s->members);
     free(s->devices);
+    free(s->matches);
     s->members = NULL;
     s->devices = NULL;
+    s->matches = NULL;
     s->member_count = s->member_cap = 0;
     s->device_count = s->device_cap = 0;
+    s->match_count = s->match_cap = 0;
 }
 
 static int give(double v, double *ret)

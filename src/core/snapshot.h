@@ -17,6 +17,12 @@ struct pr_member {
     double value[PROC_METRICS];
 };
 
+/* Of the members that go by one name of --match. */
+struct pr_match_values {
+    const char *name; /* of its rule, while the session lives */
+    double value[PROC_METRICS];
+};
+
 struct proctor_snapshot {
     int64_t time;             /* wall time at the start plus elapsed, ns */
     int64_t elapsed;          /* since the start, ns of CLOCK_BOOTTIME */
@@ -31,10 +37,13 @@ struct proctor_snapshot {
     size_t member_count, member_cap;
     struct pr_device *devices; /* filled only where a sink asked for them */
     size_t device_count, device_cap;
+    struct pr_match_values *matches; /* the same */
+    size_t match_count, match_cap;
 };
 
-/* A deep copy; to keeps its memory. 0 or -ENOMEM, then without the members. */
+/* A deep copy; to keeps its memory. 0 or -ENOMEM, then without members, devices and matches. */
 int pr_snapshot_copy(struct proctor_snapshot *to, const struct proctor_snapshot *from);
 /* Room for so many. False when memory is out. */
 bool pr_snapshot_reserve(struct proctor_snapshot *s, size_t members, size_t devices);
+bool pr_snapshot_reserve_matches(struct proctor_snapshot *s, size_t matches);
 void pr_snapshot_done(struct proctor_snapshot *s);

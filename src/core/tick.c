@@ -185,4 +185,8 @@ void pr_tick_matches(struct pr_session *s, int64_t now, double dt)
     struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
     struct pr_basis basis = basis_of(s, dt);
     pr_matches_sample(&s->matches, &s->set, &t, &s->now, &basis);
+    s->now.match_count = 0;
+    if (s->want_matches && pr_snapshot_reserve_matches(&s->now, s->matches.count))
+        for (size_t i = 0; i < s->matches.count; i++)
+            pr_match_show(&s->matches.items[i], &s->now.matches[s->now.match_count++]);
 }

@@ -305,10 +305,11 @@ static void take_ourselves_out(struct pr_session *s)
     cpu += pr_gpu_start_cpu(s->machine.gpu);
     if (s->queue)
         cpu += pr_queue_cpu(s->queue);
+    cpu += s->served.cpu;
     double seconds = pr_seconds(cpu);
-    take_off(&e->value[METRIC_THREADS], s->own_threads);
-    take_off(&e->value[METRIC_FDS],
-             s->own_fds + s->record_fds + s->host.holding + pr_gpu_descriptors(s->machine.gpu));
+    take_off(&e->value[METRIC_THREADS], s->own_threads + s->served.threads);
+    take_off(&e->value[METRIC_FDS], s->own_fds + s->record_fds + s->served.files + s->host.holding +
+                                        pr_gpu_descriptors(s->machine.gpu));
     take_off(&e->value[METRIC_CPU_TIME], seconds);
     take_off(&e->value[METRIC_CPU_SYSTEM], seconds); /* nearly all that we do is in the kernel */
 }

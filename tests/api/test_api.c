@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -171,6 +173,50 @@ static void our_thread_is_not_in_the_measurement(void **state)
     assert_int_equal(proctor_monitor_total(m, "nothing", &cpu), -ENOENT);
     proctor_monitor_free(m);
     unlink(path);
+}
+
+/* A port that is free just now, and a socket to connect to it with. */
+static struct sockaddr_in free_address(int *ret_client)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, size), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
+    close(fd);
+    *ret_client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return at;
+}
+
+static void our_server_is_not_in_the_measurement(void **state)
+{
+    (void)state;
+    static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    int client;
+    char port[16], answer[16] = "";
+    struct sockaddr_in at = free_address(&client);
+    int fds = open_descriptors();
+    struct seen seen = {0};
+    struct proctor_monitor *m = monitor_of(getpid(), 0);
+    snprintf(port, sizeof port, "%d", ntohs(at.sin_port));
+    set(m, "interval", "20ms");
+    set(m, "prometheus", port);
+    proctor_monitor_on_sample(m, look, &seen);
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(write(client, request, sizeof request - 1), sizeof request - 1);
+    assert_int_equal(recv(client, answer, 15, MSG_WAITALL), 15);
+    assert_string_equal(answer, "HTTP/1.1 200 OK");
+    usleep(200000);
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    assert_true(seen.threads == 1);
+    assert_true(seen.fds == fds);
+    proctor_monitor_free(m);
+    close(client);
+    client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    close(client);
 }
 
 static void children_count(void **state)
@@ -664,6 +710,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collects_without_a_thread),
         cmocka_unit_test(our_thread_is_not_in_the_measurement),
+        cmocka_unit_test(our_server_is_not_in_the_measurement),
         cmocka_unit_test(children_count),
         cmocka_unit_test(a_process_alone),
         cmocka_unit_test(a_group),

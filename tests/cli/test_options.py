@@ -19,15 +19,15 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"], ["--report", "x.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
-            ["--match=name=^x$"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
+            ["--match=name=^x$"], ["--textfile", "x.prom"],
+            ["--prometheus=127.1.2.3:9464"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
            [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
                                        "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
                                        "gnu-time")]
 # Those of commands that record nothing; test_runs*.py, test_compare.py and test_suggest.py have them.
 OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all", "fail-if", "baseline",
                     "save-baseline", "allow-failed", "align", "for", "margin", "images", "github"}
-LATER = [["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--prometheus"],
-         ["--prometheus=127.0.0.1:1"], ["--otlp"], ["--otlp=http://x"], ["--textfile", "x"],
+LATER = [["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--otlp"], ["--otlp=http://x"],
          ["--prefix", "x"]]
 # Option, value, and what the message must have besides: the remedy.
 BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "0", "1ms"),
@@ -42,7 +42,7 @@ BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "
        ("--dialect", "klingon", "native"), ("--table", "x", "--dialect"),
        ("--peaks", "all", "interval"), ("--budget", "much", "1%"), ("--budget", "0", "0.001%"),
        ("--color", "maybe", "always"), ("--flush-timeout", "x", "2s"), ("--name", "", "NAME"),
-       ("--csv", "", "FILE"), ("--summary", "", "FILE"), ("--root", "/no/such", "/no/such")]
+       ("--csv", "", "FILE"), ("--textfile", "", "FILE"), ("--summary", "", "FILE"), ("--root", "/no/such", "/no/such")]
 
 
 def ids(value):
@@ -145,7 +145,7 @@ def test_flags_as_variables(proctor, text, on):
 
 
 @pytest.mark.parametrize("env", [{"PROCTOR_INTERVAL": "soon"}, {"PROCTOR_NO_PSS": "perhaps"},
-                                 {"PROCTOR_TEXTFILE": "x"}, {"PROCTOR_LABEL": "alone"},
+                                 {"PROCTOR_OTLP": "x"}, {"PROCTOR_LABEL": "alone"},
                                  {"PROCTOR_LABEL": "a=1,b"}, {"PROCTOR_SELECT": "nothing.real"}],
                          ids=str)
 def test_a_bad_variable_is_named(proctor, env):
@@ -156,7 +156,7 @@ def test_a_bad_variable_is_named(proctor, env):
     assert proctor("config", env=env).returncode == 2
 
 
-@pytest.mark.parametrize("line", ["interval = soon", "no-such = 1", "nonsense", "textfile = x",
+@pytest.mark.parametrize("line", ["interval = soon", "no-such = 1", "nonsense", "otlp = x",
                                   "label = a=1,b"])
 def test_a_bad_line_in_the_config_file_is_named(proctor, line):
     proctor.config(f"\n{line}\n")

@@ -124,6 +124,35 @@ static void test_average_of_members(void **state)
     pr_entities_done(&set);
 }
 
+static void test_average_of_names(void **state)
+{
+    (void)state;
+    static struct pr_average a;
+    struct pr_entities set = {0};
+    struct proctor_snapshot s = sample_of(0, 0);
+    assert_true(pr_snapshot_reserve_matches(&s, 2));
+    s.match_count = 2;
+    for (int sample = 1; sample <= 4; sample++) {
+        for (size_t i = 0; i < 2; i++) {
+            s.matches[i].name = i ? "b" : "a";
+            pr_values_none(s.matches[i].value, PROC_METRICS);
+            s.matches[i].value[METRIC_MEM_RSS] = i ? NAN : sample * 10;
+            s.matches[i].value[METRIC_CPU_TIME] = sample;
+        }
+        const struct proctor_snapshot *out = pr_average_add(&a, 2, &s, &set);
+        assert_true((out != NULL) == (sample % 2 == 0));
+        if (!out)
+            continue;
+        assert_int_equal(out->match_count, 2);
+        assert_string_equal(out->matches[1].name, "b");
+        assert_exactly(out->matches[0].value[METRIC_MEM_RSS], sample * 10 - 5);
+        assert_absent(out->matches[1].value[METRIC_MEM_RSS]);
+        assert_exactly(out->matches[1].value[METRIC_CPU_TIME], sample);
+    }
+    pr_snapshot_done(&s);
+    pr_snapshot_done(&a.out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_taking_starts_anew),
         cmocka_unit_test(test_average_publishes_every_nth),
         cmocka_unit_test(test_average_of_members),
+        cmocka_unit_test(test_average_of_names),
     };
     return cmocka_run_group_tests_name("mean", tests, NULL, NULL);
 }
