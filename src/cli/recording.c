@@ -15,6 +15,7 @@
 
 #include "cli/cli.h"
 #include "cli/report.h"
+#include "publish/mlflow.h"
 #include "util/clock.h"
 #include "util/fs.h"
 #include "util/output.h"
@@ -104,6 +105,25 @@ static bool reports_can_be(const char *name, const struct pr_config *c)
     return true;
 }
 
+/* What is published is read from the record. */
+static bool can_be_published(const char *name, const struct pr_config *c)
+{
+    if (!c->mlflow || !c->no_record)
+        return true;
+    pr_complain(
+        "%s: --mlflow is sent from the record of the run: it cannot be had with --no-record", name);
+    return false;
+}
+
+/* A password that was typed is taken out of what `ps` shows; the settings have a copy. */
+static void hide_secrets(int argc, char **argv)
+{
+    static const char option[] = "--mlflow=";
+    for (int i = 1; i < argc && argv[i]; i++)
+        if (strncmp(argv[i], option, sizeof option - 1) == 0)
+            pr_mlflow_hide(argv[i] + sizeof option - 1);
+}
+
 struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv, int *ret_first,
                                          int *ret_status)
 {
@@ -119,8 +139,9 @@ struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv
     m->config.kept = true;
     m->say = say;
     *ret_first = pr_cli_parse(command, argc, argv, &m->config, &help);
+    hide_secrets(*ret_first, argv);
     if (*ret_first > 0 && !help && outputs_differ(name, &m->config) &&
-        reports_can_be(name, &m->config))
+        reports_can_be(name, &m->config) && can_be_published(name, &m->config))
         return m;
     if (help) {
         pr_cli_help(command);

@@ -29,7 +29,8 @@ enum pr_command_bit {
     CMD_RECOVER = 1024,
     CMD_REPORT = 2048,
     CMD_COMPARE = 4096,
-    CMD_SUGGEST = 8192
+    CMD_SUGGEST = 8192,
+    CMD_PUSH = 16384
 };
 enum pr_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_VARIABLE, ORIGIN_OPTION };
 #define LABEL_KEY_MAX 255 /* bytes */
@@ -67,7 +68,7 @@ struct pr_config {
     struct pr_list csv, jsonl, match, label, report, select;
     /* Of the commands on recorded runs. */
     const char *of_name, *status, *since, *before, *format, *into, *report_into, *images, *keep;
-    const char *save_baseline, *align, *compare_into, *scheduler;
+    const char *save_baseline, *align, *compare_into, *scheduler, *push_mlflow;
     struct pr_list of_label, fail_if, baseline;
     double margin; /* percent */
     bool with_processes, even_running, even_elsewhere, dry_run, all, github;
