@@ -2,6 +2,7 @@
 /* MLflow's REST calls (mlflow/protos/service.proto). A server refuses more than 1,000 metrics in a
  * request and, if it is a hosted one, more than a megabyte. What it has already of a batch it takes
  * again without a second point: key, time, step and value are its primary key. */
+#include <ctype.h>
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -59,6 +60,18 @@ static const char *tag_of(struct pr_mlflow *m)
     return pr_buf_text(&m->text);
 }
 
+/* What the run is called there, from the answer. False where that is no name. */
+static bool take_name(struct pr_mlflow *m, const char *path)
+{
+    struct pr_outlet *o = &m->outlet;
+    bool good = pr_mlflow_answered(m, path, o->remote, sizeof o->remote) && *o->remote;
+    for (const char *p = o->remote; *p && good; p++)
+        good = isalnum((unsigned char)*p) || *p == '-' || *p == '_';
+    if (!good)
+        o->remote[0] = '\0';
+    return good;
+}
+
 /* Was it made by whoever did not hear the answer? */
 static int find_run(struct pr_mlflow *m)
 {
@@ -76,7 +89,7 @@ static int find_run(struct pr_mlflow *m)
     pr_json_close(&j, '}');
     int code = pr_mlflow_ask(m, "runs/search", &m->body);
     if (code == 0)
-        o->owned = pr_mlflow_answered(m, "$.runs[0].info.run_id", o->remote, sizeof o->remote);
+        o->owned = take_name(m, "$.runs[0].info.run_id");
     return code;
 }
 
@@ -114,7 +127,7 @@ static int mlflow_begin(struct pr_outlet *o)
         return code;
     write_creation(m);
     code = pr_mlflow_ask(m, "runs/create", &m->body);
-    if (code == 0 && !pr_mlflow_answered(m, "$.run.info.run_id", o->remote, sizeof o->remote))
+    if (code == 0 && !take_name(m, "$.run.info.run_id"))
         code = pr_mlflow_fail(m, EAGAIN, "its answer is not MLflow's");
     o->owned = code == 0;
     return code;
