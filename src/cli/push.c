@@ -66,9 +66,6 @@ int pr_main_push(int argc, char **argv)
 {
     struct pr_config c;
     int status, first = pr_runs_begin("push", argc, argv, 1, 1, &c, &status);
-    for (int i = 1; i < argc; i++) /* what was typed is in the settings by now */
-        if (argv[i])
-            pr_mlflow_hide(argv[i]);
     if (first && !c.push_mlflow) {
         pr_complain("push: where to? --mlflow URI");
         status = EXIT_USAGE;

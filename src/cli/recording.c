@@ -15,7 +15,6 @@
 
 #include "cli/cli.h"
 #include "cli/report.h"
-#include "publish/mlflow.h"
 #include "util/clock.h"
 #include "util/fs.h"
 #include "util/output.h"
@@ -115,15 +114,6 @@ static bool can_be_published(const char *name, const struct pr_config *c)
     return false;
 }
 
-/* A password that was typed is taken out of what `ps` shows; the settings have a copy. */
-static void hide_secrets(int argc, char **argv)
-{
-    static const char option[] = "--mlflow=";
-    for (int i = 1; i < argc && argv[i]; i++)
-        if (strncmp(argv[i], option, sizeof option - 1) == 0)
-            pr_mlflow_hide(argv[i] + sizeof option - 1);
-}
-
 struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv, int *ret_first,
                                          int *ret_status)
 {
@@ -139,7 +129,6 @@ struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv
     m->config.kept = true;
     m->say = say;
     *ret_first = pr_cli_parse(command, argc, argv, &m->config, &help);
-    hide_secrets(*ret_first, argv);
     if (*ret_first > 0 && !help && outputs_differ(name, &m->config) &&
         reports_can_be(name, &m->config) && can_be_published(name, &m->config))
         return m;

@@ -25,6 +25,7 @@
 #include "core/exact.h"
 #include "core/job.h"
 #include "core/self.h"
+#include "publish/mlflow.h"
 #include "target/spawn.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -422,6 +423,15 @@ static int start(struct run *r, char **argv)
     return finish(r);
 }
 
+/* A password that was typed is taken out of what `ps` shows; the settings have a copy. */
+static void hide_secrets(char **argv, char *const *end)
+{
+    static const char option[] = "--mlflow=";
+    for (; argv < end; argv++)
+        if (strncmp(*argv, option, sizeof option - 1) == 0)
+            pr_mlflow_hide(*argv + sizeof option - 1);
+}
+
 int pr_main_run(int argc, char **argv)
 {
     struct run r = {.signals = -1,
@@ -440,6 +450,7 @@ int pr_main_run(int argc, char **argv)
     } else {
         if (strcmp(r.monitor->config.exact, "cgroup") == 0)
             pr_scope_enter(argv - 1); /* main's: the program's name comes first */
+        hide_secrets(argv, argv + first);
         r.monitor->facts.argv = argv + first;
         status = start(&r, argv + first);
     }

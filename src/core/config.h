@@ -83,7 +83,7 @@ struct pr_option {
     size_t field; /* offset in struct pr_config */
     double min;
     unsigned commands; /* CMD_ bits */
-    bool optional_arg, no_env;
+    bool optional_arg, no_env, secret;
 };
 
 extern const struct pr_option pr_options[OPTION_COUNT];

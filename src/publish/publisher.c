@@ -7,6 +7,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,14 +44,21 @@ struct pr_publisher {
     int64_t started;     /* boot time */
     int64_t sent, batch; /* samples: all; in the outlet */
     char why[200];
-    struct pr_events *events; /* NULL for push */
     bool said;
     pthread_t thread;
     pthread_mutex_t lock; /* guards the rest; placed is also read by whoever waits */
     pthread_cond_t changed;
     bool tried, placed, ending, called_off, over; /* tried: the server was asked for a place */
     int64_t deadline;                             /* boot time, once it is ending */
+    struct pr_events *events; /* NULL for push, and when nobody listens any more */
 };
+
+static atomic_bool left_behind;
+
+bool pr_publisher_left_behind(void)
+{
+    return left_behind;
+}
 
 double pr_publisher_backoff(unsigned failures, double random)
 {
@@ -202,11 +210,14 @@ static int step(struct pr_publisher *p, bool ending, bool called_off)
 
 static void say_failure(struct pr_publisher *p)
 {
-    if (p->said || !p->events || (p->failures < SAY_AFTER && !p->final))
+    if (p->said || (p->failures < SAY_AFTER && !p->final))
         return;
     p->said = true;
-    pr_event_problem(p->events, elapsed(p), "%s: %.120s; %s", p->outlet->ops->kind, p->why,
-                     p->final ? "nothing more is sent" : "it is tried again");
+    pthread_mutex_lock(&p->lock);
+    if (p->events)
+        pr_event_problem(p->events, elapsed(p), "%s: %.120s; %s", p->outlet->ops->kind, p->why,
+                         p->final ? "nothing more is sent" : "it is tried again");
+    pthread_mutex_unlock(&p->lock);
 }
 
 /* How long until the next attempt; below 0 for none. */
@@ -390,14 +401,17 @@ void pr_publisher_finish(struct pr_publisher *p, double seconds, bool called_off
     while (!p->over && pthread_cond_timedwait(&p->changed, &p->lock, &until) == 0)
         ;
     bool over = p->over;
-    pthread_mutex_unlock(&p->lock);
     if (!over) { /* it may still come back to what is here */
         pr_event_problem(p->events, elapsed(p),
                          "%s: it hangs; `proctor push` sends what is missing",
                          p->outlet->ops->kind);
+        p->events = NULL;
+        left_behind = true;
         pthread_detach(p->thread);
-        return;
     }
+    pthread_mutex_unlock(&p->lock);
+    if (!over)
+        return;
     pthread_join(p->thread, NULL);
     if (!p->done && !called_off)
         say_left(p);

@@ -20,6 +20,9 @@ const char *pr_publisher_await(struct pr_publisher *p, double seconds);
  * is allowed. */
 void pr_publisher_finish(struct pr_publisher *p, double seconds, bool called_off);
 
+/* A thread was stuck: it may be in a library, which must not be taken down at the end. */
+bool pr_publisher_left_behind(void);
+
 /* What has become of a push. */
 struct pr_push {
     int64_t samples; /* sent now */

@@ -146,11 +146,29 @@ def test_a_bad_server_costs_nothing(proctor, serve, name):
     assert "are not sent" in text and "proctor push" in text, text
     waits = name in ("silent", "drip")  # two seconds for a place, one to flush, and half a second of grace
     assert took < ((5 if waits else 3.5) + 1.5) * SLACK, text
-    seconds, jitter, samples = job_time(path)
-    assert seconds < 1.5 * SLACK  # waiting for a place is not of the run
-    assert jitter < 0.005 * SLACK and samples > 35 / SLACK
+    assert job_time(path)[0] < 2 * SLACK  # waiting for a place is not of the run
     assert query(path, "SELECT count(*) FROM summary")[0] == 1
     assert sorted(p.name for p in proctor.folder.glob("a.proctor*")) == ["a.proctor"]
+
+
+@pytest.mark.parametrize("name", ["dead", "silent", "drip", "10 MB", "hangs up", "500"])
+def test_neither_job_nor_samples_notice(proctor, serve, name):
+    """Beside a run that is not published. The machine is shared: what is really slower is so each time."""
+    url = serve(FAULTS[name]).url if name != "dead" else f"http://127.0.0.1:{free_port()}"
+    path = proctor.folder / "a.proctor"
+    seen = []
+    for _ in range(4):
+        found = []
+        for options in ([], [f"--mlflow={url}"]):
+            done = proctor.run("-q", "-o", path, "--force", "-i", "20ms", "--flush-timeout", "100ms", *options, "--",
+                               "sh", "-c", "i=0; while test $i -lt 100000; do i=$((i + 1)); done; sleep 1")
+            assert done.returncode == 0
+            found.append(job_time(path))
+        (plain, jitter, samples), (with_server, its_jitter, its_samples) = found
+        seen.append(found)
+        if with_server < 1.05 * plain + 0.02 and its_jitter < 1.2 * jitter + 0.001 and its_samples > 0.9 * samples:
+            return
+    pytest.fail(f"seconds, jitter, samples without and with: {seen}")
 
 
 def test_without_a_fault_all_is_sent_once(proctor, serve):
@@ -245,6 +263,22 @@ def test_secrets_are_nowhere(proctor, serve):
         status, out, err = finish(pushed, timeout=60)
         assert status == (1 if fault else 0)
         assert SECRET not in out + err and SECRET.encode() not in path.read_bytes()
+
+
+def test_secrets_of_other_commands(proctor, serve):
+    url = serve(FAULTS["silent"]).url.replace("//", f"//me:{SECRET}@")
+    job = proctor.other(["sleep", "30"])
+    for words in (["attach", "-q", "--flush-timeout", "100ms", f"--mlflow={url}", job.pid],
+                  ["push", "--mlflow", url, proctor.folder / "a.proctor"]):
+        if words[0] == "push":
+            assert proctor.run("-q", "-o", proctor.folder / "a.proctor", "--", "true").returncode == 0
+        running = proctor.start(*words)
+        wait_until(lambda: "*****" in Path(f"/proc/{running.pid}/cmdline").read_text(), "the password to be covered")
+        assert SECRET not in Path(f"/proc/{running.pid}/cmdline").read_text()
+        running.terminate()
+        running.wait(timeout=30 * SLACK)
+    shown = proctor("config", env={"PROCTOR_MLFLOW": url}).stdout
+    assert SECRET not in shown and "me:****" in shown
 
 
 # --- TLS ------------------------------------------------------------------------------------------
