@@ -186,6 +186,17 @@ def test_without_a_fault_all_is_sent_once(proctor, serve):
     assert all(len(r[3]) < 1_000_000 for r in server.requests)
 
 
+def test_a_machine_and_a_process_that_runs_already(proctor, serve):
+    job = proctor.other(["sleep", "30"])
+    for words, expected in ((["attach", job.pid], {"process/", "system/"}), (["system"], {"system/"})):
+        server = serve()
+        done = proctor(words[0], "-q", "--duration", "500ms", "-i", "100ms", f"--mlflow={server.url}", *words[1:])
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+        keys = {m["key"] for r in server.sent("log-batch") for m in json.loads(r[3]).get("metrics", [])}
+        assert {k[:k.index("/") + 1] for k in keys} == expected
+        assert json.loads(server.sent("runs/update")[0][3])["status"] == "FINISHED"
+
+
 def test_retry_after_is_honoured(proctor, serve):
     def busy(handler):
         server = handler.server
