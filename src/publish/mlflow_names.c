@@ -20,13 +20,15 @@ static double share(double part, double whole)
     return whole > 0 ? part / whole : NAN;
 }
 
-/* Of all cores that the machine has. */
+/* Of all cores that the machine has, and never more: the kernel counts by ticks, which at short
+ * intervals may fall on either side of a sample. */
 static double cpu(const struct pr_row *row)
 {
     double cores = 0;
     for (size_t i = 0; i < row->sample->device_count; i++)
         cores += row->sample->devices[i].kind == DEVICE_CORE;
-    return share(row->sample->value[METRIC_SYSTEM_CPU_USAGE], cores);
+    double v = share(row->sample->value[METRIC_SYSTEM_CPU_USAGE], cores);
+    return v > 1 ? 1 : v;
 }
 
 static double memory(const struct pr_row *row)

@@ -20,7 +20,7 @@ PROCESS = {"cpu_usage_percentage": "j.cpu_percent / :cpu",
            "num_threads": "j.threads", "num_fds": "j.fds",
            "io_read_megabytes": f"j.io_read_bytes / {MIB}",
            "io_write_megabytes": f"j.io_write_bytes / {MIB}"}
-SYSTEM = {"cpu_utilization_percentage": "100 * (s.system_cpu_usage_cores / :cores)",
+SYSTEM = {"cpu_utilization_percentage": "100 * min(1.0, s.system_cpu_usage_cores / :cores)",
           "system_memory_usage_megabytes": f"s.system_mem_used_bytes / {MB}",
           "system_memory_usage_percentage": "100 * (s.system_mem_used_bytes / s.system_mem_total_bytes)",
           "disk_usage_percentage": "100 * (s.system_disk_space_used_bytes / s.system_disk_space_total_bytes)",
