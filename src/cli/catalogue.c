@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "publish/mlflow.h"
 #include "util/json.h"
 #include "util/text.h"
 
@@ -110,6 +111,8 @@ int pr_main_config(int argc, char **argv)
             continue;
         const char *value = c.text[id] ? c.text[id] : o->type == TYPE_FLAG ? "false" : "";
         printf("%-16s = ", o->name);
+        if (o->secret && c.text[id])
+            pr_mlflow_hide(c.text[id]);
         print_safe(value, 12);
         printf(" # %s\n", pr_origin_name((enum pr_origin)c.origin[id]));
     }

@@ -50,6 +50,7 @@ int pr_main_recover(int argc, char **argv);
 int pr_main_report(int argc, char **argv);
 int pr_main_compare(int argc, char **argv);
 int pr_main_suggest(int argc, char **argv);
+int pr_main_push(int argc, char **argv);
 
 /* How wrong usage of the command exits. */
 int pr_usage_status(const struct pr_command *command);

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "core/gpu.h"
+#include "publish/publisher.h"
 
 static void overview(void)
 {
@@ -54,7 +55,8 @@ int main(int argc, char **argv)
     }
     int status = command->main(argc - 1, argv + 1);
     if (fflush(stdout) == 0 && !ferror(stdout)) {
-        if (pr_gpu_left_behind()) /* in a driver's library, which must not be taken down now */
+        /* In a library, which must not be taken down now. */
+        if (pr_gpu_left_behind() || pr_publisher_left_behind())
             _exit(status);
         return status;
     }

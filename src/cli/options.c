@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "publish/mlflow.h"
 
 /* Where a flag's value is not written. */
 static const char *const ON = "true";
@@ -55,6 +56,9 @@ static bool apply(struct line *l, enum pr_option_id id, const char *written, con
         pr_complain("%s: %s", command, err.message);
         return false;
     }
+    /* Out of what `ps` shows; run may first have to start itself again, with the words it got. */
+    if (o->secret && value != ON && l->command->bit != CMD_RUN)
+        pr_mlflow_hide((char *)(uintptr_t)value);
     return true;
 }
 

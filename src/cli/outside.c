@@ -99,12 +99,12 @@ void pr_outside_let_go(struct pr_outside *o)
 /* How many entries at its beginning are not borrowed. */
 #define ENVIRONMENT_OWN 2
 
-char **pr_outside_environment(const char *run_id, const char *socket)
+char **pr_outside_environment(const char *run_id, const char *socket, size_t more)
 {
     size_t count = 0, kept = 0;
     while (environ[count])
         count++;
-    char **result = calloc(count + ENVIRONMENT_OWN + 1, sizeof *result);
+    char **result = calloc(count + ENVIRONMENT_OWN + more + 1, sizeof *result);
     if (!result || asprintf(&result[kept++], "PROCTOR_RUN_ID=%s", run_id) < 0) {
         free(result);
         return NULL;

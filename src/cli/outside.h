@@ -23,8 +23,8 @@ void pr_outside_look(struct pr_outside *o);
 /* Drops our copies of standard input, standard output and all inherited descriptors. */
 void pr_outside_let_go(struct pr_outside *o);
 /* The job's environment: ours, less PROCTOR_* but PROCTOR_HOME, with PROCTOR_RUN_ID, and with
- * PROCTOR_SOCKET where that is not empty. NULL when memory is out. */
-char **pr_outside_environment(const char *run_id, const char *socket);
+ * PROCTOR_SOCKET where that is not empty; with room for so many more. NULL when memory is out. */
+char **pr_outside_environment(const char *run_id, const char *socket, size_t more);
 /* Raises RLIMIT_NOFILE; how many descriptors may be held. */
 int pr_outside_raise_limit(void);
 /* Does the root's /proc show this child of ours under the same pid? */

@@ -107,6 +107,16 @@ static bool reports_can_be(const char *name, const struct pr_config *c)
     return true;
 }
 
+/* What is published is read from the record. */
+static bool can_be_published(const char *name, const struct pr_config *c)
+{
+    if (!c->mlflow || !c->no_record)
+        return true;
+    pr_complain(
+        "%s: --mlflow is sent from the record of the run: it cannot be had with --no-record", name);
+    return false;
+}
+
 struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv, int *ret_first,
                                          int *ret_status)
 {
@@ -123,7 +133,7 @@ struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv
     m->say = say;
     *ret_first = pr_cli_parse(command, argc, argv, &m->config, &help);
     if (*ret_first > 0 && !help && outputs_differ(name, &m->config) &&
-        reports_can_be(name, &m->config))
+        reports_can_be(name, &m->config) && can_be_published(name, &m->config))
         return m;
     if (help) {
         pr_cli_help(command);

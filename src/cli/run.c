@@ -25,6 +25,7 @@
 #include "core/exact.h"
 #include "core/job.h"
 #include "core/self.h"
+#include "publish/mlflow.h"
 #include "target/spawn.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -367,6 +368,23 @@ static int hold(struct run *r, struct proctor_error *err)
     return code;
 }
 
+/* Where it is published. Where both write into one run, only one of them writes what the machine
+ * does. */
+static void tell_the_job(struct run *r)
+{
+    const struct proctor_monitor *m = r->monitor;
+    bool join = m->config.mlflow_join;
+    if (!m->mlflow.run)
+        return;
+    pr_spawn_add(&r->spawn, "PROCTOR_MLFLOW_RUN_ID", m->mlflow.run);
+    if (join)
+        pr_spawn_add(&r->spawn, "MLFLOW_RUN_ID", m->mlflow.run);
+    if (join && m->mlflow.uri)
+        pr_spawn_add(&r->spawn, "MLFLOW_TRACKING_URI", m->mlflow.uri);
+    if (join || m->mlflow.given)
+        pr_spawn_add(&r->spawn, "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "false");
+}
+
 static int start(struct run *r, char **argv)
 {
     struct proctor_error err;
@@ -380,7 +398,9 @@ static int start(struct run *r, char **argv)
     }
     r->spawn.argv = argv;
     pr_server_open(&r->server, m->config.run_id);
-    r->spawn.envp = pr_outside_environment(m->config.run_id, r->server.path);
+    if (m->config.mlflow)
+        pr_spawn_expect(&r->spawn);
+    r->spawn.envp = pr_outside_environment(m->config.run_id, r->server.path, SPAWN_LATE_MOST);
     if (hold(r, &err) < 0) {
         pr_complain("run: %s", err.message);
         return EXIT_OWN_FAILURE;
@@ -392,6 +412,7 @@ static int start(struct run *r, char **argv)
         pr_complain("run: %s", err.message);
         return EXIT_OWN_FAILURE;
     }
+    tell_the_job(r);
     pr_server_excuse(&r->server, &m->session);
     m->session.rss_floor = pr_self_copy_peak(r->spawn.pid);
     pr_outside_let_go(&r->outside);
@@ -400,6 +421,15 @@ static int start(struct run *r, char **argv)
         return exec_failed(r, -code);
     watch(r);
     return finish(r);
+}
+
+/* A password that was typed is taken out of what `ps` shows; the settings have a copy. */
+static void hide_secrets(char **argv, char *const *end)
+{
+    static const char option[] = "--mlflow=";
+    for (; argv < end; argv++)
+        if (strncmp(*argv, option, sizeof option - 1) == 0)
+            pr_mlflow_hide(*argv + sizeof option - 1);
 }
 
 int pr_main_run(int argc, char **argv)
@@ -420,6 +450,7 @@ int pr_main_run(int argc, char **argv)
     } else {
         if (strcmp(r.monitor->config.exact, "cgroup") == 0)
             pr_scope_enter(argv - 1); /* main's: the program's name comes first */
+        hide_secrets(argv, argv + first);
         r.monitor->facts.argv = argv + first;
         status = start(&r, argv + first);
     }

@@ -17,4 +17,5 @@ enum pr_command_bit {
     CMD_REPORT = 2048,
     CMD_COMPARE = 4096,
     CMD_SUGGEST = 8192,
+    CMD_PUSH = 16384,
 };

@@ -51,7 +51,7 @@ struct pr_config {
         *summary, *mlflow, *otlp, *prefix, *root, *color;
     struct pr_list csv, jsonl, prometheus, textfile, match, label, report, select;
     /* Of comparisons and suggestions. */
-    const char *save_baseline, *align, *compare_into, *scheduler;
+    const char *save_baseline, *align, *compare_into, *scheduler, *push_mlflow;
     struct pr_list fail_if, baseline;
     double margin; /* percent */
     /* Of the commands on recorded runs. */
@@ -69,7 +69,7 @@ struct pr_option {
     size_t field; /* offset in struct pr_config */
     double min;
     unsigned commands; /* CMD_ bits */
-    bool optional_arg, no_env;
+    bool optional_arg, no_env, secret;
 };
 
 extern const struct pr_option pr_options[OPTION_COUNT];

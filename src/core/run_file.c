@@ -142,9 +142,10 @@ void pr_run_table_insert(struct pr_buf *out, enum pr_run_table table)
 }
 
 /* Columns are found by their names: another version may have more of them, or fewer. */
-void pr_run_table_select(struct pr_buf *out, enum pr_run_table table)
+void pr_run_table_select(struct pr_buf *out, enum pr_run_table table, bool after)
 {
     const char *more = tables[table].more;
-    pr_buf_printf(out, "SELECT t.*%s%s%s FROM %s t ORDER BY t.sample", more ? ", (" : "",
-                  more ? more : "", more ? ")" : "", tables[table].name);
+    pr_buf_printf(out, "SELECT t.*%s%s%s FROM %s t%s ORDER BY t.sample", more ? ", (" : "",
+                  more ? more : "", more ? ")" : "", tables[table].name,
+                  after ? " WHERE t.sample > ?1" : "");
 }

@@ -41,9 +41,9 @@ void pr_run_table_columns(enum pr_run_table table, struct pr_run_columns *ret);
 void pr_run_file_schema(struct pr_buf *out);
 void pr_run_file_metrics(struct pr_buf *out, const bool *shown);
 void pr_run_table_insert(struct pr_buf *out, enum pr_run_table table);
-/* SQL: all rows in the order of samples, head and metrics; behind them, of the job the JSON of its
- * marks, of cores the time of the sample. */
-void pr_run_table_select(struct pr_buf *out, enum pr_run_table table);
+/* SQL: all rows in the order of samples, or those after sample ?1; head and metrics; behind them,
+ * of the job the JSON of its marks, of cores the time of the sample. */
+void pr_run_table_select(struct pr_buf *out, enum pr_run_table table, bool after);
 
 /* Where runs are kept, into text: ${PROCTOR_HOME:-${XDG_STATE_HOME:-~/.local/state}/proctor}/runs.
  * False where there is no home, or it is too long. */

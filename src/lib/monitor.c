@@ -284,7 +284,7 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
         pr_own_sinks_lend(m);
         r = pr_session_open(&m->session, err);
     }
-    return r;
+    return r < 0 ? r : pr_monitor_publish(m, err);
 }
 
 int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err)
@@ -407,6 +407,7 @@ int proctor_monitor_stop(struct proctor_monitor *m, struct proctor_error *err)
     }
     if (m->session.begun)
         pr_session_end(&m->session);
+    pr_monitor_publish_end(m);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "lib/handover.h"
 #include "report/summary.h"
 
+struct pr_publisher;
 struct proctor_monitor {
     struct pr_config config;
     struct pr_session session; /* the sampling thread's while `started` */
@@ -25,12 +26,23 @@ struct proctor_monitor {
     _Atomic pid_t in_sink;      /* the same of a sink of the user's own */
     struct pr_sink **sinks;     /* those, in the order in which they were added */
     size_t sink_count;
+    struct pr_publisher *publisher; /* NULL for none */
+    struct {
+        char *run;  /* what it is called there, NULL where it is not known at the start */
+        char *uri;  /* the server's, where an option has named it; NULL else */
+        bool given; /* the run was there already */
+    } mlflow;
 };
 
 /* From settings to a session that is ready to begin: files open, writer running. */
 int pr_monitor_prepare(struct proctor_monitor *m, struct proctor_error *err);
 /* The same, and time begins. Nothing happens where it has already. */
 int pr_monitor_begin(struct proctor_monitor *m, struct proctor_error *err);
+/* Begins to publish, where that was asked for, and waits a little until the server has a place for
+ * the run. publishing.c */
+int pr_monitor_publish(struct proctor_monitor *m, struct proctor_error *err);
+/* Sends what is left; called once the record is closed, or the run was called off. */
+void pr_monitor_publish_end(struct proctor_monitor *m);
 /* -ECHILD in a forked child, -EDEADLK in a callback of its own, else 0. */
 int pr_monitor_check_caller(const struct proctor_monitor *m, struct proctor_error *err);
 /* Watches the rules of --match that are set already, on the whole machine. */

@@ -18,22 +18,37 @@ static int find(const struct pr_run_columns *columns, const char *name)
     return found;
 }
 
-void pr_cursor_open(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table)
+/* after: NULL for all rows. */
+static void open_rows(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table,
+                      const int64_t *after)
 {
     struct pr_run_columns columns;
     struct pr_buf sql = {0};
     *c = (struct pr_cursor){.head = pr_run_table_head(table)};
     pr_run_table_columns(table, &columns);
-    pr_run_table_select(&sql, table);
+    pr_run_table_select(&sql, table, after != NULL);
     c->code = pr_query_new(&c->query, r->db, pr_buf_text(&sql));
     pr_buf_done(&sql);
     if (c->code < 0)
         return;
+    if (after)
+        pr_query_int(c->query, 1, *after);
     c->all = pr_query_columns(c->query);
     c->count = c->all < CURSOR_COLUMNS ? c->all : CURSOR_COLUMNS;
     for (int i = c->head; i < c->count; i++)
         c->slot[i] = find(&columns, pr_query_name(c->query, i));
     pr_cursor_next(c);
+}
+
+void pr_cursor_open(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table)
+{
+    open_rows(c, r, table, NULL);
+}
+
+void pr_cursor_open_after(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table,
+                          int64_t sample)
+{
+    open_rows(c, r, table, &sample);
 }
 
 int pr_cursor_more(const struct pr_cursor *c)

@@ -19,6 +19,9 @@ struct pr_cursor {
 
 /* Stands on the first row. What goes wrong is in code, here and below. */
 void pr_cursor_open(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table);
+/* The same of the rows after this sample. */
+void pr_cursor_open_after(struct pr_cursor *c, const struct pr_stored *r, enum pr_run_table table,
+                          int64_t sample);
 /* The column behind the metrics (run_file.h). */
 int pr_cursor_more(const struct pr_cursor *c);
 void pr_cursor_next(struct pr_cursor *c);

@@ -9,7 +9,9 @@
 #include <poll.h>
 #include <stdint.h>
 #include <string.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,6 +45,36 @@ static void wait_for(int fd)
         ;
 }
 
+void pr_spawn_expect(struct pr_spawn *s)
+{
+    void *room = mmap(NULL, SPAWN_LATE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    s->late = room == MAP_FAILED ? NULL : room;
+}
+
+void pr_spawn_add(struct pr_spawn *s, const char *name, const char *value)
+{
+    char *at = s->late;
+    int count = 0;
+    for (; at && *at; at += strlen(at) + 1)
+        count++;
+    size_t left = at ? (size_t)(s->late + SPAWN_LATE - at) : 0; /* the empty one has one of it */
+    if (count < SPAWN_LATE_MOST && strlen(name) + strlen(value) + 3 <= left)
+        snprintf(at, left, "%s=%s", name, value);
+}
+
+/* Not through a pipe: reading from one would be the job's. */
+static void take_late(const struct pr_spawn *s)
+{
+    for (char *text = s->late; text && *text; text += strlen(text) + 1) {
+        size_t i = 0, n = strcspn(text, "=") + 1;
+        while (s->envp[i] && strncmp(s->envp[i], text, n) != 0)
+            i++;
+        if (!s->envp[i])
+            s->envp[i + 1] = NULL;
+        s->envp[i] = text;
+    }
+}
+
 __attribute__((noreturn)) static void child(const struct pr_spawn *s, int pipes[PIPES][2])
 {
     int queued = 0;
@@ -53,6 +85,7 @@ __attribute__((noreturn)) static void child(const struct pr_spawn *s, int pipes[
     wait_for(pipes[GO][0]);
     if (ioctl(pipes[GO][0], FIONREAD, &queued) < 0 || queued == 0)
         _exit(125); /* proctor is gone, or has called it off */
+    take_late(s);
     signal(SIGCHLD, s->chld_ignored ? SIG_IGN : SIG_DFL);
     sigprocmask(SIG_SETMASK, &s->mask, NULL);
     execvpe(s->argv[0], s->argv, s->envp);

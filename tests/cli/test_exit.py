@@ -124,7 +124,7 @@ def test_125_for_wrong_usage_of_run(proctor, words):
                                    ["attach", "nobody"], ["attach", "0"], ["attach", "1", "2"],
                                    ["attach", "--no-such-option", "1"], ["attach", "-i", "x", "1"],
                                    ["metrics", "extra"], ["metrics", "--csv", "x"],
-                                   ["config", "extra"]], ids=lambda w: " ".join(w) or "nothing")
+                                   ["config", "extra"], ["push"], ["push", "last"], ["push", "--mlflow"]], ids=lambda w: " ".join(w) or "nothing")
 def test_2_for_wrong_usage_outside_run(proctor, words):
     done = proctor(*words)
     assert done.returncode == 2
@@ -132,7 +132,7 @@ def test_2_for_wrong_usage_outside_run(proctor, words):
     assert len(said(done.stderr)) == 1
 
 
-@pytest.mark.parametrize("command", ["push", "top", "serve"])
+@pytest.mark.parametrize("command", ["top", "serve"])
 def test_commands_not_there_yet_say_so(proctor, command):
     done = proctor(command)
     if done.returncode == 0:

@@ -19,7 +19,7 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"], ["--report", "x.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
-            ["--match=name=^x$"], ["--textfile", "x.prom"],
+            ["--match=name=^x$"], ["--textfile", "x.prom"], ["--mlflow-join"], ["--prefix", "x/"],
             ["--prometheus=127.1.2.3:9464"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
            [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
                                        "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
@@ -27,8 +27,7 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
 # Those of commands that record nothing; test_runs*.py, test_compare.py and test_suggest.py have them.
 OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all", "fail-if", "baseline",
                     "save-baseline", "allow-failed", "align", "for", "margin", "images", "github"}
-LATER = [["--mlflow"], ["--mlflow=http://x"], ["--mlflow-join"], ["--otlp"], ["--otlp=http://x"],
-         ["--prefix", "x"]]
+LATER = [["--otlp"], ["--otlp=http://x"]]
 # Option, value, and what the message must have besides: the remedy.
 BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "0", "1ms"),
        ("--interval", "", "100ms"), ("--interval", "-1s", "100ms"), ("--interval", "1s2", "100ms"),
@@ -85,7 +84,7 @@ def test_a_bad_value_is_refused_with_option_value_and_remedy(proctor, option, va
 def test_the_table_above_has_every_option_of_the_source():
     names = set(re.findall(r'\.name = "([a-z-]+)"', (ROOT / "src/core/options.def").read_text()))
     here = {o[0].split("=")[0].removeprefix("--") for o in ACCEPTED + LATER if o[0][:2] == "--"}
-    assert names == here | {"no-children", "duration", "group", "cgroup"} | OF_RECORDED_RUNS
+    assert names == here | {"no-children", "duration", "group", "cgroup", "mlflow"} | OF_RECORDED_RUNS
 
 
 def test_the_last_of_several_wins(proctor):

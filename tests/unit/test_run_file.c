@@ -81,7 +81,7 @@ static void test_rows_go_in_and_come_out(void **state)
         pr_run_table_insert(&sql, (enum pr_run_table)table);
         assert_int_equal(pr_query_new(&in, db, pr_buf_text(&sql)), 0);
         pr_buf_reset(&sql);
-        pr_run_table_select(&sql, (enum pr_run_table)table);
+        pr_run_table_select(&sql, (enum pr_run_table)table, false);
         assert_int_equal(pr_query_new(&out, db, pr_buf_text(&sql)), 0);
         bool more = table == TABLE_JOB || table == TABLE_DEVICE + DEVICE_CORE;
         assert_int_equal(pr_query_columns(out), head + columns.count + more);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends a run to a server from its run file: in a thread of its own while it is recorded, or
+ * afterwards (`proctor push`). How far it has come is kept in the file, so that nothing is lost and
+ * nothing goes twice. Neither the job nor sampling ever waits for it. */
+#pragma once
+#include "core/event.h"
+#include "publish/outlet.h"
+
+struct pr_publisher;
+
+/* Starts the thread. The outlet is the publisher's, also where this fails; events are borrowed
+ * until pr_publisher_finish. 0 or -errno. */
+int pr_publisher_start(struct pr_publisher **ret, struct pr_outlet *o, const char *path,
+                       struct pr_events *events, struct proctor_error *err);
+/* Waits for so long until the run has a place at the server: what it is called there, borrowed
+ * until the publisher is freed; NULL where it has none yet. */
+const char *pr_publisher_await(struct pr_publisher *p, double seconds);
+/* The record is complete and closed, or the run was called off: sends what is left, for so long at
+ * the most, and says what could not be sent. Frees the publisher, unless its thread is stuck. NULL
+ * is allowed. */
+void pr_publisher_finish(struct pr_publisher *p, double seconds, bool called_off);
+
+/* A thread was stuck: it may be in a library, which must not be taken down at the end. */
+bool pr_publisher_left_behind(void);
+
+/* What has become of a push. */
+struct pr_push {
+    int64_t samples; /* sent now */
+    int64_t left;    /* not sent */
+    bool ended;      /* the server knows the end */
+    char remote[128];
+};
+
+/* Sends what the server has not got yet of a recorded run, without a thread; gives up after so many
+ * seconds without success. The outlet is freed. 0 or -errno. */
+int pr_publisher_push(struct pr_outlet *o, const char *path, double patience, struct pr_push *ret,
+                      struct proctor_error *err);
+/* How long to wait after so many failures in a row, in seconds: doubles from 1 to 60, and random is
+ * between 0 and 1, so that those who failed together do not come back together. */
+double pr_publisher_backoff(unsigned failures, double random);

@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that are dead, slow, refuse, or say nonsense: none of them costs the job or its samples
+anything, and no secret gets out."""
+import base64
+import json
+import os
+import socket
+import ssl
+import statistics
+import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from mlflow_server import free_port
+from proctor_cli import PROCTOR, SLACK, finish, open_run, query, said, skip_visibly, wait_until
+
+BUILD = Path(os.environ.get("PROCTOR_BUILD") or Path(PROCTOR).parent)
+RUN = "0123456789abcdef0123456789abcdef"
+SECRET = "h1dden-pass"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """As much of MLflow as a run needs; `fault`, where there is one, answers instead."""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status=200, body=b"{}", headers=()):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def handle_any(self):
+        server = self.server
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        server.requests.append((time.monotonic(), self.path, dict(self.headers), body))
+        if server.fault:
+            return server.fault(self)
+        if "runs/create" in self.path or "runs/get" in self.path:
+            info = {"run_id": RUN, "status": "RUNNING"}
+            return self.answer(body=json.dumps({"run": {"info": info}}).encode())
+        return self.answer()
+
+    do_GET = do_POST = handle_any
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, fault=None):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.fault = fault
+        self.requests = []
+        self.silent = threading.Event()  # who says nothing waits for the end of the test
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_):
+        pass  # who hangs up in the middle is what is tested
+
+    def close(self):
+        self.silent.set()
+        self.shutdown()
+        self.server_close()
+
+    def sent(self, part):
+        return [r for r in self.requests if part in r[1]]
+
+
+@pytest.fixture
+def serve():
+    servers = []
+
+    def make(fault=None):
+        servers.append(Server(fault))
+        return servers[-1]
+    yield make
+    for server in servers:
+        server.close()
+
+
+def hang_up(handler):
+    handler.close_connection = True
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+def half(handler):
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{")
+    hang_up(handler)
+
+
+def garbage(handler):
+    handler.wfile.write(b"\x00\xff not HTTP at all \r\n\r\n")
+    hang_up(handler)
+
+
+def drip(handler):
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n")
+    while not handler.server.silent.wait(0.2):
+        handler.wfile.write(b" ")
+
+
+FAULTS = {
+    "silent": lambda h: h.server.silent.wait(),
+    "drip": drip,
+    "hangs up": hang_up,
+    "half": half,
+    "no HTTP": garbage,
+    "another page": lambda h: h.answer(body=b"<html>" * 100),
+    "10 MB": lambda h: h.answer(body=b"x" * 10_000_000),
+    "10 MB of JSON": lambda h: h.answer(body=b"[" * 10_000_000),
+    "500": lambda h: h.answer(500),
+    "503, later": lambda h: h.answer(503, headers=[("Retry-After", "3600")]),
+    "refuses": lambda h: h.answer(403, b'{"message": "no"}'),
+    "elsewhere": lambda h: h.answer(302, headers=[("Location", "http://127.0.0.1:9/")]),
+    "null": lambda h: h.answer(body=b"null"),
+    "wrong types": lambda h: h.answer(body=b'{"run": {"info": {"run_id": {"a": [1]}}}, "message": 7}'),
+}
+
+
+def job_time(path):
+    """How long the recorder had the job, and how its samples came: seconds."""
+    elapsed = [t / 1e9 for t in query(path, "SELECT elapsed FROM job_samples ORDER BY sample")]
+    steps = [b - a for a, b in zip(elapsed[1:-1], elapsed[2:-1])]
+    return elapsed[-1], statistics.median(abs(s - 0.02) for s in steps), len(elapsed)
+
+
+@pytest.mark.parametrize("name", ["dead", *FAULTS])
+def test_a_bad_server_costs_nothing(proctor, serve, name):
+    url = serve(FAULTS[name]).url if name != "dead" else f"http://127.0.0.1:{free_port()}"
+    path = proctor.folder / "a.proctor"
+    began = time.monotonic()
+    done = proctor.run("-o", path, "-i", "20ms", "--flush-timeout", "1s", f"--mlflow={url}", "--", "sh", "-c",
+                       "sleep 1; exit 3")
+    took = time.monotonic() - began
+    assert done.returncode == 3
+    text = "\n".join(said(done.stderr))
+    assert "are not sent" in text and "proctor push" in text, text
+    waits = name in ("silent", "drip")  # two seconds for a place, one to flush, and half a second of grace
+    assert took < ((5 if waits else 3.5) + 1.5) * SLACK, text
+    assert job_time(path)[0] < 2 * SLACK  # waiting for a place is not of the run
+    assert query(path, "SELECT count(*) FROM summary")[0] == 1
+    assert sorted(p.name for p in proctor.folder.glob("a.proctor*")) == ["a.proctor"]
+
+
+@pytest.mark.parametrize("name", ["dead", "silent", "drip", "10 MB", "hangs up", "500"])
+def test_neither_job_nor_samples_notice(proctor, serve, name):
+    """Beside a run that is not published. The machine is shared: what is really slower is so each time."""
+    url = serve(FAULTS[name]).url if name != "dead" else f"http://127.0.0.1:{free_port()}"
+    path = proctor.folder / "a.proctor"
+    seen = []
+    for _ in range(4):
+        found = []
+        for options in ([], [f"--mlflow={url}"]):
+            done = proctor.run("-q", "-o", path, "--force", "-i", "20ms", "--flush-timeout", "100ms", *options, "--",
+                               "sh", "-c", "i=0; while test $i -lt 100000; do i=$((i + 1)); done; sleep 1")
+            assert done.returncode == 0
+            found.append(job_time(path))
+        (plain, jitter, samples), (with_server, its_jitter, its_samples) = found
+        seen.append(found)
+        if with_server < 1.05 * plain + 0.02 and its_jitter < 1.2 * jitter + 0.001 and its_samples > 0.9 * samples:
+            return
+    pytest.fail(f"seconds, jitter, samples without and with: {seen}")
+
+
+def test_without_a_fault_all_is_sent_once(proctor, serve):
+    server = serve()
+    path = proctor.folder / "a.proctor"
+    done = proctor.run("-o", path, "-i", "10ms", f"--mlflow={server.url}", "--", "sleep", "1")
+    assert done.returncode == 0 and said(done.stderr) == []
+    batches = [json.loads(r[3]) for r in server.sent("log-batch")]
+    steps = {m["step"] for b in batches for m in b.get("metrics", [])}
+    assert steps == set(query(path, "SELECT sample FROM job_samples"))
+    points = [(m["key"], m["step"]) for b in batches for m in b.get("metrics", [])]
+    assert len(points) == len(set(points)) > 900
+    assert all(len(b.get("metrics", [])) + len(b.get("params", [])) + len(b.get("tags", [])) <= 1000
+               for b in batches)
+    assert all(len(r[3]) < 1_000_000 for r in server.requests)
+
+
+def test_a_machine_and_a_process_that_runs_already(proctor, serve):
+    job = proctor.other(["sleep", "30"])
+    for words, expected in ((["attach", job.pid], {"process/", "system/"}), (["system"], {"system/"})):
+        server = serve()
+        done = proctor(words[0], "-q", "--duration", "500ms", "-i", "100ms", f"--mlflow={server.url}", *words[1:])
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+        keys = {m["key"] for r in server.sent("log-batch") for m in json.loads(r[3]).get("metrics", [])}
+        assert {k[:k.index("/") + 1] for k in keys} == expected
+        assert json.loads(server.sent("runs/update")[0][3])["status"] == "FINISHED"
+
+
+def test_retry_after_is_honoured(proctor, serve):
+    def busy(handler):
+        server = handler.server
+        first = server.requests[0][0]
+        if time.monotonic() - first < 0.2 or len(server.sent("log-batch")) != 1:
+            server.fault = None if len(server.sent("log-batch")) > 1 else busy
+            return Handler.answer(handler, body=json.dumps(
+                {"run": {"info": {"run_id": RUN, "status": "RUNNING"}}}).encode())
+        return handler.answer(429, b"{}", [("Retry-After", "3")])
+    server = serve(busy)
+    done = proctor.run("-q", "-i", "50ms", "--flush-timeout", "20s", f"--mlflow={server.url}", "--", "sleep", "3.2")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    refused, again = server.sent("log-batch")[:2]
+    assert again[0] - refused[0] >= 2.9
+    assert json.loads(refused[3]) == json.loads(again[3])  # what failed is sent as it was
+
+
+def test_attempts_become_rare(proctor, serve):
+    server = serve(FAULTS["500"])
+    done = proctor.run("-i", "50ms", "--flush-timeout", "100ms", f"--mlflow={server.url}", "--", "sleep", "6")
+    assert done.returncode == 0
+    assert 2 <= len(server.requests) <= 9  # 1, 2, 4 seconds with up to half of it chance, and the end
+    assert len([line for line in said(done.stderr) if "tried again" in line]) == 1
+
+
+# --- secrets --------------------------------------------------------------------------------------
+
+def authorization(server):
+    found = {r[2].get("Authorization") for r in server.requests}
+    assert len(found) == 1, found
+    return found.pop()
+
+
+def basic(user, password):
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def test_credentials_as_the_client_of_mlflow_takes_them(proctor, serve):
+    credentials = proctor.folder / "home/.mlflow/credentials"
+    cases = [({"MLFLOW_TRACKING_TOKEN": "tok"}, "", "Bearer tok"),
+             ({"MLFLOW_TRACKING_USERNAME": "me", "MLFLOW_TRACKING_PASSWORD": "pw", "MLFLOW_TRACKING_TOKEN": "tok"}, "",
+              basic("me", "pw")),
+             ({}, "[mlflow]\nmlflow_tracking_username = filed\nmlflow_tracking_password = in file\n",
+              basic("filed", "in file")),
+             ({}, "[other]\nmlflow_tracking_username = filed\n", None)]
+    credentials.parent.mkdir()
+    for env, text, expected in cases:
+        credentials.write_text(text)
+        server = serve()
+        assert proctor.run("-q", f"--mlflow={server.url}", "--", "true", env=env).returncode == 0
+        assert authorization(server) == expected
+    server = serve()
+    proctor.run("-q", f"--mlflow={server.url.replace('//', '//a%40b:p%3aw@')}", "--", "true")
+    assert authorization(server) == basic("a@b", "p:w")
+
+
+def test_secrets_are_nowhere(proctor, serve):
+    """Neither in `ps`, nor in the record, nor in what is said, be the server good or bad."""
+    for fault in (None, FAULTS["refuses"], FAULTS["hangs up"]):
+        server = serve(fault)
+        path = proctor.folder / "a.proctor"
+        url = server.url.replace("//", f"//me:{SECRET}@")
+        running = proctor.start("run", "-v", "-o", path, "--force", "--flush-timeout", "500ms", f"--mlflow={url}",
+                                "--", "sh", "-c", "env; sleep 1", env={"MLFLOW_TRACKING_TOKEN": SECRET + "2"})
+        proctor.job_of(running)
+        assert SECRET not in Path(f"/proc/{running.pid}/cmdline").read_text()
+        status, out, err = finish(running)
+        assert status == 0
+        assert SECRET not in err
+        assert SECRET not in out.replace(f"MLFLOW_TRACKING_TOKEN={SECRET}2", "")  # which was the job's own
+        assert SECRET.encode() not in path.read_bytes()
+        pushed = proctor.start("push", path, "--mlflow", url)
+        if fault:
+            wait_until(lambda: "push" in Path(f"/proc/{pushed.pid}/cmdline").read_text(), "push")
+        status, out, err = finish(pushed, timeout=60)
+        assert status == (1 if fault else 0)
+        assert SECRET not in out + err and SECRET.encode() not in path.read_bytes()
+
+
+def test_secrets_of_other_commands(proctor, serve):
+    url = serve(FAULTS["silent"]).url.replace("//", f"//me:{SECRET}@")
+    job = proctor.other(["sleep", "30"])
+    for words in (["attach", "-q", "--flush-timeout", "100ms", f"--mlflow={url}", job.pid],
+                  ["push", "--mlflow", url, proctor.folder / "a.proctor"]):
+        if words[0] == "push":
+            assert proctor.run("-q", "-o", proctor.folder / "a.proctor", "--", "true").returncode == 0
+        running = proctor.start(*words)
+        wait_until(lambda: "*****" in Path(f"/proc/{running.pid}/cmdline").read_text(), "the password to be covered")
+        assert SECRET not in Path(f"/proc/{running.pid}/cmdline").read_text()
+        running.terminate()
+        running.wait(timeout=30 * SLACK)
+    shown = proctor("config", env={"PROCTOR_MLFLOW": url}).stdout
+    assert SECRET not in shown and "me:****" in shown
+
+
+# --- TLS ------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate for 127.0.0.1 that nobody else believes."""
+    name, key = tmp_path / "server.pem", tmp_path / "key.pem"
+    try:
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", name],
+                       check=True, capture_output=True)
+    except FileNotFoundError:
+        skip_visibly("openssl is not there")
+    return name, key
+
+
+def test_certificates(proctor, serve, certificate):
+    server = serve()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    url = server.url.replace("http:", "https:")
+    path = proctor.folder / "a.proctor"
+    done = proctor.run("-o", path, f"--mlflow={url}", "--", "sh", "-c", "exit 4")
+    assert done.returncode == 4 and "certificate" in done.stderr and not server.requests
+    for env in ({"MLFLOW_TRACKING_SERVER_CERT_PATH": str(certificate[0])}, {"MLFLOW_TRACKING_INSECURE_TLS": "true"}):
+        server.requests.clear()
+        done = proctor.run(f"--mlflow={url}", "--", "true", env=env)
+        assert done.returncode == 0 and said(done.stderr) == [], done.stderr
+        assert server.sent("log-batch")
+
+
+# --- what is no server ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("uri", ["sqlite:///mlflow.db", f"postgresql://me:{SECRET}@host/db", "file:/tmp/mlruns",
+                                 "./mlruns", "mysql+pymysql://x"])
+def test_stores_that_need_python_are_refused_in_words(proctor, uri):
+    done = proctor.run(f"--mlflow={uri}", "--", "touch", "started")
+    assert done.returncode == 125 and len(said(done.stderr)) == 1
+    assert "Python" in done.stderr and "mlflow server" in done.stderr and SECRET not in done.stderr
+    assert not (proctor.work / "started").exists()
+
+
+@pytest.mark.parametrize("words,env,reason", [
+    (["--mlflow"], {}, "MLFLOW_TRACKING_URI"),
+    (["--mlflow=http://x", "--no-record"], {}, "--no-record"),
+    (["--mlflow=http://x", "--prefix", "/a"], {}, "--prefix"),
+    (["--mlflow=http://x", "--node", "a?b"], {}, "--node"),
+    (["--mlflow=databricks"], {}, "DATABRICKS_HOST"),
+    (["--mlflow=http://x"], {"MLFLOW_TRACKING_AWS_SIGV4": "true"}, "SIGV4")])
+def test_what_cannot_be_is_said_before_the_job(proctor, words, env, reason):
+    done = proctor.run(*words, "--", "touch", "started", env=env)
+    assert done.returncode == 125 and len(said(done.stderr)) == 1 and reason in done.stderr
+    assert not (proctor.work / "started").exists()
+
+
+@pytest.mark.parametrize("env,node", [
+    ({"SLURM_NODEID": "2", "SLURM_JOB_NUM_NODES": "4"}, "node_2/"),
+    ({"SLURM_NODEID": "0", "SLURM_JOB_NUM_NODES": "1"}, ""),
+    ({"GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2"}, "node_1/"),
+    ({"OMPI_COMM_WORLD_RANK": "7", "OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, "node_1/"),
+    ({}, "")])
+def test_nodes(proctor, serve, env, node):
+    server = serve()
+    assert proctor.run("-q", f"--mlflow={server.url}", "--", "true", env=env).returncode == 0
+    keys = {m["key"] for r in server.sent("log-batch") for m in json.loads(r[3]).get("metrics", [])}
+    assert f"process/{node}io_read_megabytes" in keys and f"system/{node}system_memory_usage_megabytes" in keys
+
+
+# --- GPUs -----------------------------------------------------------------------------------------
+
+GPU_KEYS = {"memory_usage_percentage": lambda v: 100 * v["gpu.mem.used"] / v["gpu.mem.total"],
+            "memory_usage_megabytes": lambda v: v["gpu.mem.used"] / 1e6,
+            "utilization_percentage": lambda v: 100 * v["gpu.util"],
+            "power_usage_watts": lambda v: v["gpu.power"]}
+
+
+def gpu_points(requests):
+    """What was sent of GPUs: {key: {step: value}}."""
+    points = {}
+    for r in requests:
+        for m in json.loads(r[3]).get("metrics", []):
+            if "gpu_" in m["key"]:
+                points.setdefault(m["key"], {})[m["step"]] = m["value"]
+    return points
+
+
+def test_gpus_also_where_a_push_goes_on(proctor, serve):
+    """Each as the JSON lines have it; a value that does not change is stored once and sent each time."""
+    fake = BUILD / "tests" / "fake_nvml"
+    script = proctor.work / "nvml"
+    script.write_text("device 0 H200 GPU-aaaa 150000000000 2000000000\n"
+                      "device 1 H100 GPU-bbbb 80000000000 1000000000\nutil 0 80 0 99\nutil 1 20 0 99\n")
+    server, path = serve(), proctor.folder / "a.proctor"
+    done = proctor.run("-q", "-o", path, "-i", "200ms", "--jsonl", "a.jsonl", f"--mlflow={server.url}", "--", "sleep", "2",
+                       env={"LD_LIBRARY_PATH": str(fake), "FAKE_NVML": str(script)})
+    assert done.returncode == 0, done.stderr
+    samples, want = 0, {}
+    for line in map(json.loads, (proctor.work / "a.jsonl").read_text().splitlines()):
+        samples += line["type"] == "sample"
+        if line["type"] == "device" and line["kind"] == "gpu":
+            for name, of in GPU_KEYS.items():
+                if None not in (line["values"][k] for k in of.__code__.co_consts if isinstance(k, str)):
+                    key = f"system/gpu_{line['name'].removeprefix('gpu')}_{name}"
+                    want.setdefault(key, {})[samples] = pytest.approx(of(line["values"]))
+    assert {k.split("_")[1] for k in want} == {"0", "1"} and len(want) >= 6
+    got = gpu_points(server.sent("log-batch"))
+    assert got == want
+    middle = query(path, "SELECT max(sample) / 2 FROM job_samples")[0]
+    base = open_run(path, "rw")
+    base.execute("UPDATE publications SET sample = ?, ended = 0", (middle,))
+    base.close()
+    server.requests.clear()
+    assert proctor("push", path, "--mlflow", server.url).returncode == 0
+    assert gpu_points(server.sent("log-batch")) == {
+        key: {step: v for step, v in steps.items() if step > middle} for key, steps in want.items()}
+
+
+def test_strict_says_that_something_is_missing(proctor):
+    done = proctor.run("-q", "--strict", "--flush-timeout", "100ms", f"--mlflow=http://127.0.0.1:{free_port()}", "--",
+                       "true")
+    assert done.returncode == 125
+
+
+def test_databricks_takes_host_and_token_of_a_profile(proctor, serve):
+    server = serve()
+    (proctor.folder / "home/.databrickscfg").write_text(
+        f"[DEFAULT]\nhost = http://wrong\ntoken = wrong\n[mine]\nhost = {server.url}/\ntoken = dapi\n")
+    done = proctor.run("-q", "--mlflow=databricks://mine", "--", "true", env={"MLFLOW_EXPERIMENT_ID": "77"})
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert authorization(server) == "Bearer dapi"
+    assert json.loads(server.sent("runs/create")[0][3])["experiment_id"] == "77"
