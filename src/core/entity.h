@@ -35,9 +35,8 @@ struct pr_entity {
     bool aged, awaited; /* it has run since all of it was read; it is read in any case */
     unsigned missing;   /* files that were not there, a bit for each source */
     enum pr_life life;
-    bool io_old;        /* it has run since its I/O was read */
-    bool resized;       /* stat has shown another size since that was read */
-    bool faulted;       /* and page faults, without which it does not grow */
+    bool io_old;           /* it has run since its I/O was read */
+    bool resized, faulted; /* stat has shown another size since that was read; page faults */
     bool left, away;    /* it lives, but is not of the job any more; was so at the last reading */
     int64_t listed_at;  /* boot time at which a cgroup last named it */
     bool born_inside;   /* started while we recorded: all it used counts */
