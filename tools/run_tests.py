@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`make test`: builds with warnings as errors, runs everything, ends in one line
-`N passed, N failed, N skipped`. Twice: plain, and under AddressSanitizer and UBSan.
+`N passed, N failed, N skipped`. Twice: plain, and under AddressSanitizer and UBSan, side by side
+where they do not disturb each other.
 
 Many tests are about time, and a shared machine may stand still for a second. So what fails is tried
 once more, alone, and counts as passed if it passes then; its first failure stays in the output and
@@ -15,6 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as xml
 
@@ -24,6 +26,9 @@ SANITIZER = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0",
              "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-rs"]
 SECOND_TRIES = 8  # in the whole run
+# About what things cost, or about all of the machine: nothing else may run beside these.
+ALONE = ["tests/cli/test_floor.py", "tests/project/test_accuracy.py", "tests/project/test_bench.py",
+         "tests/project/test_report_cost.py"]
 DEFECT = re.compile(r"(Address|Leak|UndefinedBehavior)Sanitizer|runtime error:")
 
 
@@ -93,37 +98,80 @@ def unit(folder, count, env):
         count.add(*found)
 
 
-def pytest_once(folder, env, scratch, words):
-    """What failed by name; how many passed, failed, were skipped; was it time, perhaps?"""
-    report = pathlib.Path(scratch) / "report.xml"
-    report.unlink(missing_ok=True)
-    done = run([*PYTEST, "-o", f"cache_dir={scratch}/cache", "--junitxml", report, *words],
-               env={**os.environ, **env, "PROCTOR": str(ROOT / folder / "proctor"),
-                    "PROCTOR_BUILD": str(ROOT / folder)})
-    if not report.exists():
-        return [], (0, 1, 0), False
-    suite = xml.parse(report).getroot().find("testsuite")
-    total, skipped = int(suite.get("tests")), int(suite.get("skipped"))
-    bad = [c for c in suite.iter("testcase") if c.find("failure") is not None or c.find("error") is not None]
-    failed = len(bad)
-    if done.returncode and not failed:
-        failed = 1
-    perhaps = not DEFECT.search("".join(text for case in bad for text in case.itertext()))
-    return [f"{c.get('classname')}.{c.get('name')}" for c in bad], (total - failed - skipped, failed, skipped), perhaps
+class Suite:
+    """Tests of the command against one build."""
 
+    def __init__(self, folder, env, words, scratch):
+        self.folder, self.env, self.words = folder, env, words
+        self.scratch = pathlib.Path(tempfile.mkdtemp(dir=scratch))
 
-def pytest(folder, count, env, paths):
-    title(f"{' '.join(paths)}, {folder}")
-    with tempfile.TemporaryDirectory() as scratch:
-        names, (passed, failed, skipped), perhaps = pytest_once(folder, env, scratch, paths)
+    def try_them(self, *more, out=None):
+        """What failed by name; how many passed, failed, were skipped; was it time, perhaps?"""
+        report = self.scratch / "report.xml"
+        report.unlink(missing_ok=True)
+        done = run([*PYTEST, "-o", f"cache_dir={self.scratch}/cache", "--junitxml", report, *more, *self.words],
+                   stdout=out, stderr=out and subprocess.STDOUT,
+                   env={**os.environ, **self.env, "PROCTOR": str(ROOT / self.folder / "proctor"),
+                        "PROCTOR_BUILD": str(ROOT / self.folder)})
+        if not report.exists():
+            return [], (0, 1, 0), False
+        suite = xml.parse(report).getroot().find("testsuite")
+        total, skipped = int(suite.get("tests")), int(suite.get("skipped"))
+        bad = [c for c in suite.iter("testcase") if c.find("failure") is not None or c.find("error") is not None]
+        failed = len(bad)
+        if done.returncode and not failed:
+            failed = 1
+        perhaps = not DEFECT.search("".join(text for case in bad for text in case.itertext()))
+        names = [f"{c.get('classname')}.{c.get('name')}" for c in bad]
+        return names, (total - failed - skipped, failed, skipped), perhaps
+
+    def first(self, out=None):
+        self.found = self.try_them(out=out)
+
+    def second(self, count):
+        names, (passed, failed, skipped), perhaps = self.found
         if names and perhaps and count.may_try_again(failed):
-            title(f"once more: {', '.join(names)}, {folder}")
-            still, (mended, failing, _), _ = pytest_once(folder, env, scratch, ["--last-failed", *paths])
+            title(f"once more: {', '.join(names)}, {self.folder}")
+            still, (mended, failing, _), _ = self.try_them("--last-failed")
             # Nothing else may have come in between: as many as failed were tried.
             if mended + failing == failed:
                 passed, failed = passed + mended, failing
-                count.again += [f"{name}, {folder}" for name in names if name not in still][:mended]
+                count.again += [f"{name}, {self.folder}" for name in names if name not in still][:mended]
         count.add(passed, failed, skipped)
+
+
+def first_together(suites):
+    """They mostly wait. What the first prints is seen at once, the others' afterwards."""
+    outs = [tempfile.TemporaryFile("w+") for _ in suites[1:]]
+    threads = [threading.Thread(target=suite.first, args=[out]) for suite, out in zip(suites[1:], outs)]
+    for thread in threads:
+        thread.start()
+    suites[0].first()
+    for thread, out, suite in zip(threads, outs, suites[1:]):
+        thread.join()
+        title(f"meanwhile, {suite.folder}")
+        out.seek(0)
+        print(out.read(), flush=True)
+        out.close()
+
+
+def among(paths):
+    return [name for name in ALONE if name.startswith(tuple(f"{path}/" for path in paths))]
+
+
+def pytest(count, kinds):
+    """kinds: folder, environment and paths of each. Second tries come last, when nothing else runs."""
+    with tempfile.TemporaryDirectory() as scratch:
+        title(", ".join(f"{' '.join(paths)} with {folder}" for folder, _, paths in kinds))
+        together = [Suite(folder, env, [*(f"--ignore={name}" for name in among(paths)), *paths], scratch)
+                    for folder, env, paths in kinds]
+        first_together(together)
+        alone = [Suite(folder, env, among(paths), scratch) for folder, env, paths in kinds if among(paths)]
+        for suite in alone:
+            title(f"alone: {' '.join(suite.words)}, {suite.folder}")
+            suite.first()
+        for suite in together + alone:
+            suite.second(count)
 
 
 def begin_fuzz(seconds):
@@ -168,6 +216,7 @@ def main():
     full = parser.parse_args().full
     began = time.monotonic()
     count = Count()
+    kinds = []
     for folder, options in BUILDS.items():
         sanitized = folder == "build-asan"
         env = {**SANITIZER, "PROCTOR_TEST_SANITIZED": "1"} if sanitized else {}
@@ -177,7 +226,9 @@ def main():
             count.add(0, 1)
             continue
         unit(folder, count, env)
-        pytest(folder, count, env, ["tests/cli"] if sanitized else ["tests/cli", "tests/project"])
+        kinds.append((folder, env, ["tests/cli"] if sanitized else ["tests/cli", "tests/project"]))
+    if kinds:
+        pytest(count, kinds)
     seconds = 60 if full else 20
     fuzzing = begin_fuzz(seconds)
     browser(count)

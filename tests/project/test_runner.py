@@ -19,7 +19,7 @@ def runner():
 def outcome(runner, tmp_path, text, capfd):
     (tmp_path / "test_it.py").write_text(text)
     count = runner.Count()
-    runner.pytest("build-test", count, {"MARK": str(tmp_path / "mark")}, [str(tmp_path / "test_it.py")])
+    runner.pytest(count, [("build-test", {"MARK": str(tmp_path / "mark")}, [str(tmp_path / "test_it.py")])])
     return count, capfd.readouterr().out
 
 
@@ -76,7 +76,7 @@ def test_two_files_of_one_name_are_a_failure(runner, tmp_path, capfd):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "test_same.py").write_text("def test_it(): pass\n")
     count = runner.Count()
-    runner.pytest("build-test", count, {}, [str(tmp_path / "a"), str(tmp_path / "b")])
+    runner.pytest(count, [("build-test", {}, [str(tmp_path / "a"), str(tmp_path / "b")])])
     assert count.failed and not count.again
 
 
@@ -84,3 +84,23 @@ def test_what_a_sanitizer_found_is_not_tried_again(runner, tmp_path, capfd):
     text = FLAKY.replace("first failure", "ERROR: AddressSanitizer: heap-use-after-free")
     count, _ = outcome(runner, tmp_path, text, capfd)
     assert (count.passed, count.failed, count.again) == (1, 2, [])
+
+
+def test_both_builds_are_tried_and_nothing_is_lost(runner, tmp_path, capfd):
+    """Side by side, what is to be alone afterwards; what each printed is there, and all of it counts."""
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test_it.py").write_text(FLAKY)
+    (tests / "test_cost.py").write_text("import os\ndef test_cost(): assert os.environ['MARK'].endswith('one')\n")
+    runner.ALONE = [str(tests / "test_cost.py")]
+    count = runner.Count()
+    runner.pytest(count, [(name, {"MARK": str(tmp_path / name)}, [str(tests)]) for name in ("one", "two")])
+    assert (count.passed, count.failed, count.skipped) == (7, 1, 2)
+    assert sorted(name[-3:] for name in count.again) == ["one", "one", "two", "two"]
+    out = capfd.readouterr().out
+    assert "meanwhile, two" in out and out.count("first failure") >= 4
+    assert out.index("alone: ") > out.rindex("meanwhile")
+
+
+def test_what_is_to_be_alone_is_there(runner):
+    assert all((ROOT / name).exists() for name in runner.ALONE)
