@@ -107,18 +107,10 @@ static void load(void)
         SYMBOL(list_free, "slist_free_all"),
     };
     size_t count = sizeof symbols / sizeof *symbols;
-    void *handle = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !handle; i++)
-        handle = pr_dl_open(names[i], symbols, count, &lib, missing, sizeof missing);
-    for (size_t i = 0; i < count && handle; i++) {
-        void *found;
-        memcpy(&found, (char *)&lib + symbols[i].field, sizeof found);
-        if (found)
-            continue;
-        snprintf(missing, sizeof missing, "libcurl is too old: it has no %s", symbols[i].names[0]);
-        return;
-    }
-    loaded = handle && lib.start(GLOBAL_DEFAULT) == 0;
+    bool whole = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !whole; i++)
+        whole = pr_dl_open_whole(names[i], symbols, count, &lib, missing, sizeof missing);
+    loaded = whole && lib.start(GLOBAL_DEFAULT) == 0;
 }
 
 struct pr_http {

@@ -86,18 +86,8 @@ static void load(void)
         SYMBOL(lookup, "lookup_connection_value"),
         SYMBOL(info, "get_connection_info"),
     };
-    size_t count = sizeof symbols / sizeof *symbols;
-    if (!pr_dl_open(LIBRARY, symbols, count, &lib, missing, sizeof missing))
-        return;
-    for (size_t i = 0; i < count; i++) {
-        void *found;
-        memcpy(&found, (char *)&lib + symbols[i].field, sizeof found);
-        if (found)
-            continue;
-        snprintf(missing, sizeof missing, LIBRARY " has no %s", symbols[i].names[0]);
-        return;
-    }
-    loaded = true;
+    loaded = pr_dl_open_whole(LIBRARY, symbols, sizeof symbols / sizeof *symbols, &lib, missing,
+                              sizeof missing);
 }
 
 struct client {
