@@ -19,8 +19,10 @@ bool pr_recorded_ending(const struct pr_stored *r, char *text, size_t size)
     char name[32];
     if (r->state == RUN_RUNNING)
         snprintf(text, size, "still running");
+    else if (r->state == RUN_ELSEWHERE)
+        snprintf(text, size, "its end is not known here");
     else if (r->state != RUN_ENDED || r->recovered)
-        snprintf(text, size, "cut off");
+        snprintf(text, size, "its recorder died");
     else if (r->exit_signal > 0)
         snprintf(text, size, "killed by %s", pr_text_signal(r->exit_signal, name, sizeof name));
     else if (r->exit_code >= 0)

@@ -496,7 +496,7 @@ def test_a_run_that_did_not_end_well_is_named(proctor, plain):
 FAILED = {"exit 3": ["sh", "-c", "exit 3"], "killed by SIGKILL": ["sh", "-c", "kill -9 $$"]}
 
 
-@pytest.fixture(params=["exit 3", "killed by SIGKILL", "cut off"])
+@pytest.fixture(params=["exit 3", "killed by SIGKILL", "its recorder died"])
 def failed(proctor, plain, request):
     """(a run that did not end well, what it says of its end)"""
     path = proctor.work / "bad.proctor"
