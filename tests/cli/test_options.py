@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options: all of them parse, bad values are refused with a remedy, and who wins over whom."""
 import json
+import os
 import re
 import subprocess
 
@@ -20,7 +21,7 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
             ["--match=name=^x$"], ["--textfile", "x.prom"], ["--mlflow-join"], ["--prefix", "x/"],
-            ["--prometheus=127.1.2.3:9464"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
+            [f"--prometheus=127.{os.getpid() % 250 + 1}.2.3:9464"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
            [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
                                        "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
                                        "gnu-time")]
