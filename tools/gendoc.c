@@ -212,8 +212,6 @@ static void man_option(const struct pr_option *o, unsigned all)
         printf(" Default: %s.", o->preset);
     if (o->choices)
         printf(" One of: %s.", o->choices);
-    if (o->later)
-        printf(" Not in this version.");
     const char *before = " Of ";
     for (const struct pr_command *c = pr_commands; c->name && !(all & ~o->commands) == 0; c++)
         if ((c->bit & o->commands) && (c->bit & all)) {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "publish/mlflow.h"
+#include "publish/address.h"
 #include "util/json.h"
 #include "util/text.h"
 
@@ -112,7 +112,7 @@ int pr_main_config(int argc, char **argv)
         const char *value = c.text[id] ? c.text[id] : o->type == TYPE_FLAG ? "false" : "";
         printf("%-16s = ", o->name);
         if (o->secret && c.text[id])
-            pr_mlflow_hide(c.text[id]);
+            pr_address_hide(c.text[id]);
         print_safe(value, 12);
         printf(" # %s\n", pr_origin_name((enum pr_origin)c.origin[id]));
     }

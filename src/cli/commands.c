@@ -61,7 +61,7 @@ const struct pr_command pr_commands[] = {
      "what to request next time: memory, cores, time and GPUs, from the largest of one or more "
      "runs",
      CMD_SUGGEST, pr_main_suggest, NULL},
-    {"push", "RUN --mlflow URI",
+    {"push", "RUN --mlflow URI|--otlp URL",
      "send what a server has not got yet of a recorded run, and nothing twice", CMD_PUSH,
      pr_main_push, NULL},
     {"top", "[PID|RUN]", "live in the terminal", 0, NULL, "the live view"},

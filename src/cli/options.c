@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "publish/mlflow.h"
+#include "publish/address.h"
 
 /* Where a flag's value is not written. */
 static const char *const ON = "true";
@@ -58,7 +58,7 @@ static bool apply(struct line *l, enum pr_option_id id, const char *written, con
     }
     /* Out of what `ps` shows; run may first have to start itself again, with the words it got. */
     if (o->secret && value != ON && l->command->bit != CMD_RUN)
-        pr_mlflow_hide((char *)(uintptr_t)value);
+        pr_address_hide((char *)(uintptr_t)value);
     return true;
 }
 
@@ -200,16 +200,6 @@ static void help_option(const struct pr_option *o)
     wrapped(text, 30, 100);
 }
 
-static void help_later(unsigned bit)
-{
-    char text[1024] = "Not in this version:";
-    for (int id = 0; id < OPTION_COUNT; id++)
-        if ((pr_options[id].commands & bit) && pr_options[id].later)
-            snprintf(text + strlen(text), sizeof text - strlen(text), " --%s", pr_options[id].name);
-    puts("");
-    wrapped(text, 0, 100);
-}
-
 void pr_cli_help(const struct pr_command *command)
 {
     printf("usage: proctor %s%s%s\n\n  ", command->name, *command->args ? " " : "", command->args);
@@ -217,11 +207,10 @@ void pr_cli_help(const struct pr_command *command)
     if (command->bit)
         puts("");
     for (int id = 0; id < OPTION_COUNT; id++)
-        if ((pr_options[id].commands & command->bit) && !pr_options[id].later)
+        if (pr_options[id].commands & command->bit)
             help_option(&pr_options[id]);
     if (!(command->bit & (CMD_RUN | CMD_ATTACH)))
         return;
-    help_later(command->bit);
     puts("\nAn option is also a PROCTOR_ variable (PROCTOR_INTERVAL=100ms) and a line in the "
          "config\nfile (interval = 100ms); `proctor config` shows what is in force.");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `proctor push RUN --mlflow URI`: what a server has not got yet. */
+/* `proctor push RUN --mlflow URI|--otlp URL`: what a server has not got yet. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +7,13 @@
 
 #include "cli/runs.h"
 #include "publish/mlflow.h"
+#include "publish/otlp.h"
 #include "publish/publisher.h"
 
 #define PATIENCE 30.0 /* seconds without success */
 
 /* What the run is called, and which node of it the file is of. */
-static int open_outlet(const struct pr_config *c, const struct pr_stored *r, struct pr_outlet **ret,
+static int open_mlflow(const struct pr_config *c, const struct pr_stored *r, struct pr_outlet **ret,
                        struct proctor_error *err)
 {
     struct pr_mlflow_setting setting;
@@ -36,7 +37,25 @@ static int open_outlet(const struct pr_config *c, const struct pr_stored *r, str
     return code;
 }
 
-static int push(const struct pr_config *c, const char *name)
+static int open_otlp(const struct pr_config *c, const struct pr_stored *r, struct pr_outlet **ret,
+                     struct proctor_error *err)
+{
+    struct pr_otlp_setting setting;
+    int code = pr_otlp_read(&setting, c->push_otlp, err);
+    (void)r;
+    if (code == 0 && setting.disabled)
+        code = pr_error(err, ECANCELED, "otlp: OTEL_SDK_DISABLED is set: nothing is sent");
+    setting.command = c->otlp_command;
+    if (code == 0)
+        code = pr_otlp_open(&setting, ret, err);
+    pr_otlp_forget(&setting);
+    return code;
+}
+
+typedef int open_fn(const struct pr_config *c, const struct pr_stored *r, struct pr_outlet **ret,
+                    struct proctor_error *err);
+
+static int push(const struct pr_config *c, const char *name, open_fn *open)
 {
     struct proctor_error err = {0};
     struct pr_push done = {0};
@@ -45,20 +64,23 @@ static int push(const struct pr_config *c, const char *name)
     if (!r)
         return EXIT_FAILED;
     char *path = strdup(r->path);
-    int code = path ? open_outlet(c, r, &outlet, &err) : pr_error(&err, ENOMEM, "out of memory");
+    int code = path ? open(c, r, &outlet, &err) : pr_error(&err, ENOMEM, "out of memory");
     pr_stored_close(r); /* it is opened to be changed */
     if (code == 0)
         code = pr_publisher_push(outlet, path, PATIENCE, &done, &err);
     free(path);
+    const struct pr_publishing *state = &done.state;
+    if (*done.remark)
+        pr_complain("push: %s", done.remark);
     if (code < 0) {
         pr_complain("push: %s", err.message);
-        if (done.left > 0)
-            pr_complain("push: %lld samples were sent, %lld are left", (long long)done.samples,
-                        (long long)done.left);
+        if (state->left > 0)
+            pr_complain("push: %lld samples were sent, %lld are left", (long long)state->sent,
+                        (long long)state->left);
         return EXIT_FAILED;
     }
-    printf("%lld samples sent to run %s%s\n", (long long)done.samples, done.remote,
-           done.ended ? "" : ", which goes on");
+    printf("%lld samples sent to %s%s%s\n", (long long)state->sent, *state->remote ? "run " : "",
+           *state->remote ? state->remote : state->url, done.ended ? "" : ", which goes on");
     return 0;
 }
 
@@ -66,11 +88,11 @@ int pr_main_push(int argc, char **argv)
 {
     struct pr_config c;
     int status, first = pr_runs_begin("push", argc, argv, 1, 1, &c, &status);
-    if (first && !c.push_mlflow) {
-        pr_complain("push: where to? --mlflow URI");
+    if (first && !c.push_mlflow == !c.push_otlp) {
+        pr_complain("push: where to? Either --mlflow URI or --otlp URL");
         status = EXIT_USAGE;
     } else if (first) {
-        status = push(&c, argv[first]);
+        status = push(&c, argv[first], c.push_mlflow ? open_mlflow : open_otlp);
     }
     pr_config_done(&c);
     return status;

@@ -110,10 +110,11 @@ static bool reports_can_be(const char *name, const struct pr_config *c)
 /* What is published is read from the record. */
 static bool can_be_published(const char *name, const struct pr_config *c)
 {
-    if (!c->mlflow || !c->no_record)
+    const char *option = c->mlflow ? "--mlflow" : c->otlp ? "--otlp" : NULL;
+    if (!option || !c->no_record)
         return true;
-    pr_complain(
-        "%s: --mlflow is sent from the record of the run: it cannot be had with --no-record", name);
+    pr_complain("%s: %s is sent from the record of the run: it cannot be had with --no-record",
+                name, option);
     return false;
 }
 

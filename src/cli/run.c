@@ -25,7 +25,7 @@
 #include "core/exact.h"
 #include "core/job.h"
 #include "core/self.h"
-#include "publish/mlflow.h"
+#include "publish/address.h"
 #include "target/spawn.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -426,10 +426,15 @@ static int start(struct run *r, char **argv)
 /* A password that was typed is taken out of what `ps` shows; the settings have a copy. */
 static void hide_secrets(char **argv, char *const *end)
 {
-    static const char option[] = "--mlflow=";
-    for (; argv < end; argv++)
-        if (strncmp(*argv, option, sizeof option - 1) == 0)
-            pr_mlflow_hide(*argv + sizeof option - 1);
+    for (; argv < end; argv++) {
+        char *equals = strchr(*argv, '=');
+        for (int id = 0; id < OPTION_COUNT && equals; id++) {
+            size_t n = strlen(pr_options[id].name);
+            if (pr_options[id].secret && equals == *argv + 2 + n &&
+                strncmp(*argv + 2, pr_options[id].name, n) == 0)
+                pr_address_hide(equals + 1);
+        }
+    }
 }
 
 int pr_main_run(int argc, char **argv)

@@ -121,8 +121,6 @@ static int check_text(const struct pr_option *o, const char *value, const char *
 {
     if (o->type == TYPE_CHOICE)
         return check_choice(o, value, what, err);
-    if (o->later)
-        return pr_error(err, ENOTSUP, "%s: this version does not have %s yet", what, o->later);
     if (!*value)
         return pr_error(err, EINVAL, "%s: the value is empty; it takes %s", what, o->arg);
     if (o == &pr_options[OPTION_RUN_ID] && !pr_run_id_is_good(value))
@@ -201,8 +199,6 @@ int pr_config_set(struct pr_config *c, enum pr_option_id id, const char *value,
     if (o->type == TYPE_FLAG) {
         bool on = false;
         r = set_flag(&on, value, what, err);
-        if (r == 0 && on && o->later)
-            r = check_text(o, value, what, err);
         if (r == 0)
             *(bool *)field(c, id) = on;
     } else if (o->type <= TYPE_COUNT) {

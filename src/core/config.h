@@ -42,8 +42,8 @@ struct pr_list {
 struct pr_config {
     double interval, duration, memory_total, cpu_total, budget, flush_timeout; /* 0 is unset */
     double average;
-    bool no_children, force, no_record, processes, no_pss, no_gpu, mlflow_join, wait_tree, strict,
-        quiet, verbose, json;
+    bool no_children, force, no_record, processes, no_pss, no_gpu, mlflow_join, otlp_command,
+        wait_tree, strict, quiet, verbose, json;
     bool machine; /* not an option: `proctor system`, where there is no job */
     bool kept;    /* not an option: the command's runs are recorded unless it is told otherwise */
     /* Texts are borrowed from `text` below. */
@@ -51,7 +51,7 @@ struct pr_config {
         *summary, *mlflow, *otlp, *prefix, *root, *color;
     struct pr_list csv, jsonl, prometheus, textfile, match, label, report, select;
     /* Of comparisons and suggestions. */
-    const char *save_baseline, *align, *compare_into, *scheduler, *push_mlflow;
+    const char *save_baseline, *align, *compare_into, *scheduler, *push_mlflow, *push_otlp;
     struct pr_list fail_if, baseline;
     double margin; /* percent */
     /* Of the commands on recorded runs. */
@@ -63,7 +63,7 @@ struct pr_config {
 };
 
 struct pr_option {
-    const char *name, *arg, *preset, *implied, *choices, *later, *min_text, *help;
+    const char *name, *arg, *preset, *implied, *choices, *min_text, *help;
     char letter;
     enum pr_option_type type;
     size_t field; /* offset in struct pr_config */

@@ -4,6 +4,8 @@
 #include "lib/handover.h"
 #include "report/summary.h"
 
+#define PUBLISH_KINDS 2 /* of servers: publishing.c */
+
 struct pr_publisher;
 struct proctor_monitor {
     struct pr_config config;
@@ -26,7 +28,8 @@ struct proctor_monitor {
     _Atomic pid_t in_sink;      /* the same of a sink of the user's own */
     struct pr_sink **sinks;     /* those, in the order in which they were added */
     size_t sink_count;
-    struct pr_publisher *publisher; /* NULL for none */
+    struct pr_publisher *publishers[PUBLISH_KINDS]; /* NULL for none */
+    struct pr_publishing published[PUBLISH_KINDS];  /* what has become of them: facts' */
     struct {
         char *run;  /* what it is called there, NULL where it is not known at the start */
         char *uri;  /* the server's, where an option has named it; NULL else */

@@ -44,6 +44,7 @@ enum {
     CERTIFICATE = 10025,
     HEADER_DATA = 10029,
     CA_FILE = 10065,
+    KEY = 10087,
     CA_FOLDER = 10097,
     BODY = 10165, /* copied */
     USER = 10173,
@@ -118,6 +119,7 @@ struct pr_http {
     double timeout;
     _Atomic int64_t until;         /* boot time, ns; any thread's */
     char *authorization;           /* a header with a token */
+    char *headers;                 /* those of the setting, each ended by NUL, and "" */
     struct pr_http_answer *answer; /* of the request that is going on */
     bool too_long;                 /* its answer was */
     char said[256];                /* what libcurl says of a failure */
@@ -149,6 +151,16 @@ static size_t take_header(const char *data, size_t size, size_t count, void *of)
     return n;
 }
 
+/* Lines as texts one behind the other. */
+static char *split_lines(const char *lines)
+{
+    size_t n = strlen(lines);
+    char *copy = calloc(1, n + 2);
+    for (size_t i = 0; copy && i < n; i++)
+        copy[i] = lines[i] == '\n' ? '\0' : lines[i];
+    return copy;
+}
+
 static bool is_folder(const char *path)
 {
     struct stat st;
@@ -173,6 +185,10 @@ static int set_up(struct pr_http *h, const struct pr_http_setting *s)
         lib.set(h->easy, is_folder(s->ca) ? CA_FOLDER : CA_FILE, s->ca);
     if (s->certificate)
         lib.set(h->easy, CERTIFICATE, s->certificate);
+    if (s->key)
+        lib.set(h->easy, KEY, s->key);
+    if (s->headers && !(h->headers = split_lines(s->headers)))
+        return -ENOMEM;
     if (s->user && s->password) {
         lib.set(h->easy, HTTP_AUTH, (long)AUTH_BASIC);
         lib.set(h->easy, USER, s->user);
@@ -218,6 +234,11 @@ void pr_http_free(struct pr_http *h)
     if (h->authorization)
         explicit_bzero(h->authorization, strlen(h->authorization));
     free(h->authorization);
+    for (char *line = h->headers, *next; line && *line; line = next) {
+        next = line + strlen(line) + 1;
+        explicit_bzero(line, strlen(line));
+    }
+    free(h->headers);
     free(h);
 }
 
@@ -265,16 +286,27 @@ static int explain(struct pr_http *h, int result)
     return -EAGAIN;
 }
 
+/* Memory that is out costs a header, and the request its answer. */
+static void add_header(void **list, const char *line)
+{
+    void *more = line ? lib.list_add(*list, line) : NULL;
+    *list = more ? more : *list;
+}
+
 static void *headers_of(const struct pr_http *h, const struct pr_http_request *request)
 {
-    const char *const lines[] = {"Content-Type: application/json", "Accept: application/json",
-                                 "Expect:", /* nobody is asked whether he wants it */
-                                 h->authorization, request->header};
+    char content[80], accept[80];
+    const char *type = request->type ? request->type : "application/json";
     void *list = NULL;
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        void *more = lines[i] ? lib.list_add(list, lines[i]) : list;
-        list = more ? more : list;
-    }
+    snprintf(content, sizeof content, "Content-Type: %s", type);
+    snprintf(accept, sizeof accept, "Accept: %s", type);
+    add_header(&list, content);
+    add_header(&list, accept);
+    add_header(&list, "Expect:"); /* nobody is asked whether he wants it */
+    add_header(&list, h->authorization);
+    add_header(&list, request->header);
+    for (const char *line = h->headers; line && *line; line += strlen(line) + 1)
+        add_header(&list, line);
     return list;
 }
 

@@ -17,15 +17,18 @@ struct pr_http_setting {
     const char *user, *password; /* both, or the token, or nothing */
     const char *token;
     const char *ca;          /* whom to believe: a file or a folder */
-    const char *certificate; /* ours, with its key: a file */
-    bool insecure;           /* a server need not prove who it is */
-    double timeout;          /* seconds for one request */
+    const char *certificate; /* ours: a file, with its key where that has none of its own: */
+    const char *key;
+    const char *headers; /* "Name: value\n" for each that goes with all requests */
+    bool insecure;       /* a server need not prove who it is */
+    double timeout;      /* seconds for one request */
 };
 
 struct pr_http_request {
     const char *url;
-    const char *body; /* JSON; NULL for a GET */
+    const char *body; /* NULL for a GET */
     size_t len;
+    const char *type;   /* of the body and of the answer; NULL for JSON */
     const char *header; /* "Name: value", NULL for none */
 };
 

@@ -24,8 +24,6 @@ int pr_mlflow_read(struct pr_mlflow_setting *s, const char *uri, const char *nod
 /* Which node of several this is, from --node or the variables of those who start jobs on several:
  * "node_3" into text; "" where there is only one. */
 void pr_mlflow_node(const char *option, char *text, size_t size);
-/* Puts stars over a password in a URI, where it stands: nobody should find it in `ps`. */
-void pr_mlflow_hide(char *uri);
 
 /* What a run is called, before there is a file that says it. */
 struct pr_mlflow_run {

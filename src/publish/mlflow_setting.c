@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "publish/address.h"
 #include "publish/mlflow.h"
 #include "util/fs.h"
 #include "util/units.h"
@@ -75,64 +76,17 @@ static void from_file(const char *path, const char *section, const char *key, ch
 
 /* --- the address ------------------------------------------------------------------------------ */
 
-static int digit(char c)
-{
-    return isdigit((unsigned char)c)    ? c - '0'
-           : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10
-                                        : -1;
-}
-
-/* %40 is @. */
-static void unescape(char *ret, size_t size, const char *from, const char *end)
-{
-    size_t n = 0;
-    while (from < end && n + 1 < size) {
-        int high = *from == '%' && end - from > 2 ? digit(from[1]) : -1,
-            low = high < 0 ? -1 : digit(from[2]);
-        ret[n++] = low < 0 ? *from : (char)(high * 16 + low);
-        from += low < 0 ? 1 : 3;
-    }
-    ret[n] = '\0';
-}
-
-/* Where what is before an @ begins and ends, behind "://"; false where there is nothing. */
-static bool find_secret(const char *uri, const char **ret_from, const char **ret_at)
-{
-    const char *host = strstr(uri, "://"), *at = NULL;
-    if (!host)
-        return false;
-    host += 3;
-    for (const char *p = host; *p && !strchr("/?#", *p); p++)
-        if (*p == '@')
-            at = p;
-    *ret_from = host;
-    *ret_at = at;
-    return at != NULL;
-}
-
-void pr_mlflow_hide(char *uri)
-{
-    const char *from, *at;
-    if (!find_secret(uri, &from, &at))
-        return;
-    const char *colon = memchr(from, ':', (size_t)(at - from));
-    for (char *p = uri + (colon ? colon + 1 - uri : from - uri); p < at; p++)
-        *p = '*';
-}
-
 static int take_address(struct pr_mlflow_setting *s, const char *uri, struct proctor_error *err)
 {
-    const char *from, *at;
-    if (strlen(uri) >= sizeof s->url)
+    struct pr_address parts;
+    if (pr_address_split(uri, &parts) < 0)
         return pr_error(err, EINVAL, "mlflow: the address of the server is too long");
-    if (find_secret(uri, &from, &at)) {
-        const char *colon = memchr(from, ':', (size_t)(at - from));
-        unescape(s->user, sizeof s->user, from, colon ? colon : at);
-        unescape(s->password, sizeof s->password, colon ? colon + 1 : at, at);
-        snprintf(s->url, sizeof s->url, "%.*s%s", (int)(from - uri), uri, at + 1);
-    } else {
-        copy(s->url, sizeof s->url, uri);
+    if (*parts.user || *parts.password) {
+        copy(s->user, sizeof s->user, parts.user);
+        copy(s->password, sizeof s->password, parts.password);
     }
+    copy(s->url, sizeof s->url, parts.url);
+    explicit_bzero(&parts, sizeof parts);
     size_t n = strcspn(s->url, "?#");
     while (n && s->url[n - 1] == '/')
         n--;

@@ -16,19 +16,25 @@ struct pr_outlet {
     struct pr_http *http;
     struct pr_http_answer answer; /* the last one */
     char why[200];                /* of the last failure */
+    int64_t rejected;             /* points that the server would not have, of what it took */
+    char remark[200];             /* what it says of that, or of a refusal; "" for nothing */
 };
 
 /* Calls return 0, -EAGAIN where trying again may help, or another -errno where it does not; then
  * `why` says what was wrong. */
 struct pr_outlet_ops {
     const char *kind;
+    bool each_time; /* it is described whenever somebody goes on with the run, not only at first */
+    bool sparse;    /* a GPU is in those samples alone in which it was read */
     /* Sees to it that there is a place for the run: `remote`. Nothing where it is known. */
     int (*begin)(struct pr_outlet *o);
     /* What the run is goes out with the next samples. */
     void (*describe)(struct pr_outlet *o, const struct pr_stored *r);
     /* A sample goes out with the next request. False where that is full. */
     bool (*add)(struct pr_outlet *o, int64_t sample, const struct proctor_snapshot *s);
-    /* Sends what was added. After a failure it is still there, and nothing may be added. */
+    /* Sends what was added. After a failure it is still there, and nothing may be added; but not
+     * after -EBADMSG: this request was refused, and another need not be; and -EMSGSIZE: it was too
+     * large, and from now on there is less room. */
     int (*send)(struct pr_outlet *o);
     /* All is there. r: the run with its end; NULL where it has not begun. */
     int (*end)(struct pr_outlet *o, const struct pr_stored *r);

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file is open only while it is read or written, never during a request: its recorder can then
- * close it, and leave one file, whenever it wants. */
 #include "publish/publisher.h"
 
 #include <errno.h>
@@ -15,8 +13,7 @@
 #include <sys/random.h>
 
 #include "core/error.h"
-#include "store/published.h"
-#include "store/tail.h"
+#include "publish/sending.h"
 #include "util/clock.h"
 
 #define BETWEEN      2.0  /* seconds between two requests, while all is well */
@@ -30,21 +27,12 @@
 #define GRACE        0.5 /* seconds for the thread to come back when its time is over */
 
 struct pr_publisher {
-    struct pr_outlet *outlet;
-    char *path;
-    struct pr_published progress; /* as the file has it, or will: `unsaved` */
-    struct pr_tail tail;
-    bool begun, described, unsaved;
-    bool pending, full;  /* samples are in the outlet; it had no room for all that there were */
-    bool done;           /* all is there, and the end */
-    unsigned failures;   /* in a row */
-    bool told_to_wait;   /* by the server */
-    double took;         /* seconds: the last request */
-    int final;           /* why it was given up, 0 for not */
-    int64_t started;     /* boot time */
-    int64_t sent, batch; /* samples: all; in the outlet */
-    char why[200];
-    bool said;
+    struct pr_sending sending;
+    unsigned failures; /* in a row */
+    bool told_to_wait; /* by the server */
+    int final;         /* why it was given up, 0 for not */
+    int64_t started;   /* boot time */
+    bool said, remarked;
     pthread_t thread;
     pthread_mutex_t lock; /* guards the rest; placed is also read by whoever waits */
     pthread_cond_t changed;
@@ -79,131 +67,24 @@ static double elapsed(const struct pr_publisher *p)
     return pr_seconds(pr_clock_boot() - p->started);
 }
 
-/* --- the file --------------------------------------------------------------------------------- */
-
-static int open_file(struct pr_publisher *p, struct pr_stored **ret)
+static const char *kind_of(const struct pr_publisher *p)
 {
-    struct proctor_error err = {0};
-    int code = pr_stored_open(ret, p->path, STORED_CHANGE, &err);
-    if (code < 0)
-        snprintf(p->why, sizeof p->why, "%.190s", err.message);
-    return code;
+    return p->sending.outlet->ops->kind;
 }
 
-/* What cannot be written now is written the next time: a server that gets something again does not
- * notice. */
-static void save(struct pr_publisher *p, const struct pr_stored *r)
+/* All that there is, or the place for it. */
+static int go_on(struct pr_publisher *p, bool ending, bool called_off)
 {
-    if (p->unsaved && pr_published_save(r, &p->progress) == 0)
-        p->unsaved = false;
-}
-
-static bool take(void *of, int64_t sample, const struct proctor_snapshot *s)
-{
-    struct pr_publisher *p = of;
-    p->full = !p->outlet->ops->add(p->outlet, sample, s);
-    p->pending |= !p->full;
-    p->batch += !p->full;
-    return !p->full;
-}
-
-/* A file that cannot be read yet has nothing yet. */
-static int read_more(struct pr_publisher *p, bool ending)
-{
-    struct proctor_error err = {0};
-    struct pr_stored *r = NULL;
-    int code = open_file(p, &r);
-    p->full = false;
-    if (code < 0)
-        return ending ? code : 0;
-    save(p, r);
-    if (!p->described && p->progress.sample == 0)
-        p->outlet->ops->describe(p->outlet, r);
-    p->described = true;
-    code = pr_tail_read(&p->tail, r, take, p, &err);
-    if (code < 0)
-        snprintf(p->why, sizeof p->why, "%.190s", err.message);
-    pr_stored_close(r);
-    return code == -EBUSY ? -EAGAIN : code;
-}
-
-/* --- the server ------------------------------------------------------------------------------- */
-
-static int blame(struct pr_publisher *p, int code)
-{
-    if (code < 0)
-        snprintf(p->why, sizeof p->why, "%s", p->outlet->why);
-    return code;
-}
-
-static int begin(struct pr_publisher *p)
-{
-    struct pr_outlet *o = p->outlet;
-    int code = blame(p, o->ops->begin(o));
-    if (code < 0)
-        o->maybe_there = true; /* an answer that we did not hear may have been yes */
-    else
-        snprintf(p->progress.remote, sizeof p->progress.remote, "%s", o->remote);
-    p->progress.owned = o->owned;
-    p->begun = p->unsaved = code == 0;
+    struct pr_sending *s = &p->sending;
+    if (called_off)
+        return pr_sending_call_off(s);
+    int code = pr_sending_begin(s);
     pthread_mutex_lock(&p->lock);
     p->tried = true;
-    p->placed = p->begun;
+    p->placed = s->begun;
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
-    return code;
-}
-
-static int send_pending(struct pr_publisher *p)
-{
-    int64_t began = pr_clock_boot();
-    int code = blame(p, p->outlet->ops->send(p->outlet));
-    p->took = pr_seconds(pr_clock_boot() - began);
-    if (code < 0)
-        return code;
-    p->pending = false;
-    p->progress.sample = p->tail.sample;
-    p->sent += p->batch;
-    p->batch = 0;
-    p->unsaved = true;
-    return 0;
-}
-
-static int end(struct pr_publisher *p, bool called_off)
-{
-    struct pr_stored *r = NULL;
-    if (called_off)
-        return p->outlet->owned ? blame(p, p->outlet->ops->end(p->outlet, NULL)) : 0;
-    int code = open_file(p, &r);
-    if (code < 0)
-        return code;
-    save(p, r);
-    bool over = r->state == RUN_ENDED || r->state == RUN_DIED;
-    code = over && !p->progress.ended ? blame(p, p->outlet->ops->end(p->outlet, r)) : 0;
-    if (code == 0) {
-        p->unsaved |= p->progress.ended != over;
-        p->progress.ended = over;
-        p->done = true;
-        save(p, r);
-    }
-    pr_stored_close(r);
-    return code;
-}
-
-/* All that there is. ending: nothing more comes. */
-static int step(struct pr_publisher *p, bool ending, bool called_off)
-{
-    int code = p->begun || called_off ? 0 : begin(p);
-    while (code == 0 && !called_off) {
-        if (!p->pending)
-            code = read_more(p, ending);
-        if (code < 0 || !p->pending)
-            break;
-        code = send_pending(p);
-        if (code == 0 && !p->full && !ending)
-            break;
-    }
-    return code == 0 && ending ? end(p, called_off) : code;
+    return code < 0 ? code : pr_sending_step(s, ending);
 }
 
 /* --- time ------------------------------------------------------------------------------------- */
@@ -215,19 +96,32 @@ static void say_failure(struct pr_publisher *p)
     p->said = true;
     pthread_mutex_lock(&p->lock);
     if (p->events)
-        pr_event_problem(p->events, elapsed(p), "%s: %.120s; %s", p->outlet->ops->kind, p->why,
+        pr_event_problem(p->events, elapsed(p), "%s: %.120s; %s", kind_of(p), p->sending.why,
                          p->final ? "nothing more is sent" : "it is tried again");
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* What the server would not have; how much it was in the end is in the summary. */
+static void say_remark(struct pr_publisher *p)
+{
+    char *remark = p->sending.outlet->remark;
+    pthread_mutex_lock(&p->lock);
+    if (*remark && !p->remarked && p->events) {
+        pr_event_problem(p->events, elapsed(p), "%s: %.150s", kind_of(p), remark);
+        p->remarked = true;
+    }
     pthread_mutex_unlock(&p->lock);
 }
 
 /* How long until the next attempt; below 0 for none. */
 static double delay(struct pr_publisher *p, int code, bool ending)
 {
-    double asked = p->outlet->answer.retry_after;
+    double asked = p->sending.outlet->answer.retry_after;
     p->told_to_wait = false;
+    say_remark(p);
     if (code == 0) {
         p->failures = 0;
-        return ending ? -1 : fmin(BETWEEN_MOST, fmax(BETWEEN, p->took * BETWEEN_TIMES));
+        return ending ? -1 : fmin(BETWEEN_MOST, fmax(BETWEEN, p->sending.took * BETWEEN_TIMES));
     }
     p->failures++;
     if (code != -EAGAIN)
@@ -262,16 +156,6 @@ static bool rest(struct pr_publisher *p, double seconds)
     return !p->ending || pr_clock_boot() < p->deadline;
 }
 
-/* Who gives up still writes down how far he came. */
-static void keep_progress(struct pr_publisher *p)
-{
-    struct pr_stored *r = NULL;
-    if (!p->unsaved || p->called_off || open_file(p, &r) < 0)
-        return;
-    save(p, r);
-    pr_stored_close(r);
-}
-
 static void *work(void *data)
 {
     struct pr_publisher *p = data;
@@ -280,13 +164,14 @@ static void *work(void *data)
     while (again) {
         bool ending = p->ending, called_off = p->called_off;
         pthread_mutex_unlock(&p->lock);
-        int code = step(p, ending, called_off);
+        int code = go_on(p, ending, called_off);
         double seconds = delay(p, code, ending);
         pthread_mutex_lock(&p->lock);
         again = rest(p, seconds);
     }
     pthread_mutex_unlock(&p->lock);
-    keep_progress(p);
+    if (!p->called_off)
+        pr_sending_keep(&p->sending);
     pthread_mutex_lock(&p->lock);
     p->over = true;
     pthread_cond_broadcast(&p->changed);
@@ -300,9 +185,7 @@ static void publisher_free(struct pr_publisher *p)
 {
     pthread_mutex_destroy(&p->lock);
     pthread_cond_destroy(&p->changed);
-    pr_tail_done(&p->tail);
-    p->outlet->ops->free(p->outlet);
-    free(p->path);
+    pr_sending_done(&p->sending);
     free(p);
 }
 
@@ -310,21 +193,14 @@ static struct pr_publisher *publisher_new(struct pr_outlet *o, const char *path)
 {
     pthread_condattr_t attributes;
     struct pr_publisher *p = calloc(1, sizeof *p);
-    char *copy = strdup(path);
-    if (!p || !copy) {
-        free(p);
-        free(copy);
+    if (!p)
         o->ops->free(o);
+    if (!p || pr_sending_init(&p->sending, o, path) < 0) {
+        free(p);
         return NULL;
     }
-    p->outlet = o;
-    p->path = copy;
     p->started = pr_clock_boot();
     p->deadline = INT64_MAX;
-    p->progress = (struct pr_published){.kind = o->ops->kind, .url = o->url};
-    snprintf(p->progress.remote, sizeof p->progress.remote, "%s", o->remote);
-    snprintf(p->progress.prefix, sizeof p->progress.prefix, "%s", o->prefix);
-    snprintf(p->progress.node, sizeof p->progress.node, "%s", o->node);
     pthread_mutex_init(&p->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -361,86 +237,80 @@ const char *pr_publisher_await(struct pr_publisher *p, double seconds)
         ;
     bool placed = p->placed;
     pthread_mutex_unlock(&p->lock);
-    return placed ? p->progress.remote : NULL;
+    return placed ? p->sending.progress.remote : NULL;
 }
 
-/* What the record has and the server has not. */
-static int64_t count_left(struct pr_publisher *p)
+static void say_left(struct pr_publisher *p, const struct pr_publishing *at)
 {
-    struct pr_stored *r = NULL;
-    int64_t left = open_file(p, &r) < 0 ? -1 : pr_published_left(r, p->progress.sample);
-    pr_stored_close(r);
-    return left;
-}
-
-static void say_left(struct pr_publisher *p)
-{
-    char why[sizeof p->why];
-    snprintf(why, sizeof why, "%.80s", p->why);
-    int64_t left = count_left(p);
-    if (left < 0)
-        pr_event_problem(p->events, elapsed(p), "%s: nothing could be sent: %.120s",
-                         p->outlet->ops->kind, p->why);
+    if (at->left < 0)
+        pr_event_problem(p->events, elapsed(p), "%s: nothing could be sent: %.120s", kind_of(p),
+                         at->error);
     else
         pr_event_problem(p->events, elapsed(p),
-                         "%s: %lld samples%s are not sent: %s; `proctor push` sends them",
-                         p->outlet->ops->kind, (long long)left, left ? "" : ", but the end,", why);
+                         "%s: %lld samples%s are not sent: %.80s; `proctor push` sends them",
+                         kind_of(p), (long long)at->left, at->left ? "" : ", but the end,",
+                         at->error);
 }
 
-void pr_publisher_finish(struct pr_publisher *p, double seconds, bool called_off)
+void pr_publisher_hurry(struct pr_publisher *p, double seconds, bool called_off)
 {
-    if (!p)
-        return;
-    struct timespec until = moment(seconds + GRACE);
     pthread_mutex_lock(&p->lock);
     p->ending = true;
     p->called_off = called_off;
     p->deadline = pr_clock_boot() + (int64_t)(seconds * 1e9);
-    pr_http_until(p->outlet->http, p->deadline);
+    pr_http_until(p->sending.outlet->http, p->deadline);
     pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* It may still come back to what is here. Called with the lock held. */
+static void leave_behind(struct pr_publisher *p, struct pr_publishing *ret)
+{
+    *ret = (struct pr_publishing){.kind = kind_of(p), .left = -1, .error = "it hangs"};
+    snprintf(ret->url, sizeof ret->url, "%s", p->sending.outlet->url);
+    pr_event_problem(p->events, elapsed(p), "%s: it hangs; `proctor push` sends what is missing",
+                     kind_of(p));
+    p->events = NULL;
+    left_behind = true;
+    pthread_detach(p->thread);
+}
+
+void pr_publisher_finish(struct pr_publisher *p, struct pr_publishing *ret)
+{
+    pthread_mutex_lock(&p->lock);
+    struct timespec until = moment(pr_seconds(p->deadline - pr_clock_boot()) + GRACE);
     while (!p->over && pthread_cond_timedwait(&p->changed, &p->lock, &until) == 0)
         ;
     bool over = p->over;
-    if (!over) { /* it may still come back to what is here */
-        pr_event_problem(p->events, elapsed(p),
-                         "%s: it hangs; `proctor push` sends what is missing",
-                         p->outlet->ops->kind);
-        p->events = NULL;
-        left_behind = true;
-        pthread_detach(p->thread);
-    }
+    if (!over)
+        leave_behind(p, ret);
     pthread_mutex_unlock(&p->lock);
     if (!over)
         return;
     pthread_join(p->thread, NULL);
-    if (!p->done && !called_off)
-        say_left(p);
+    pr_sending_tell(&p->sending, ret);
+    if (!p->sending.done && !p->called_off)
+        say_left(p, ret);
     publisher_free(p);
 }
 
 /* --- afterwards ------------------------------------------------------------------------------- */
 
-/* Where it was left off. */
-static int resume(struct pr_publisher *p, struct proctor_error *err)
+/* Until all is there, or nothing has got on for so long. */
+static void push_on(struct pr_publisher *p, double patience)
 {
-    struct pr_stored *r = NULL;
-    int code = pr_stored_open(&r, p->path, STORED_CHANGE, err);
-    if (code < 0)
-        return code;
-    code = pr_published_find(r, &p->progress);
-    if (code < 0)
-        pr_stored_failure(r, code, err);
-    if (code == 1) {
-        struct pr_outlet *o = p->outlet;
-        snprintf(o->remote, sizeof o->remote, "%s", p->progress.remote);
-        snprintf(o->prefix, sizeof o->prefix, "%s", p->progress.prefix);
-        snprintf(o->node, sizeof o->node, "%s", p->progress.node);
-        o->owned = p->progress.owned;
-        p->tail.sample = p->progress.sample;
+    const struct pr_sending *s = &p->sending;
+    int64_t before = -1, until = 0;
+    while (!s->done && !p->final) {
+        if (s->sent > before)
+            until = pr_clock_boot() + (int64_t)(patience * 1e9);
+        before = s->sent;
+        double seconds = delay(p, go_on(p, true, false), true);
+        if (seconds < 0 || pr_clock_boot() + (int64_t)(seconds * 1e9) >= until)
+            break;
+        struct timespec pause = {(time_t)seconds, (long)(fmod(seconds, 1) * 1e9)};
+        nanosleep(&pause, NULL);
     }
-    p->outlet->maybe_there = true;
-    pr_stored_close(r);
-    return code < 0 ? code : 0;
 }
 
 int pr_publisher_push(struct pr_outlet *o, const char *path, double patience, struct pr_push *ret,
@@ -449,28 +319,17 @@ int pr_publisher_push(struct pr_outlet *o, const char *path, double patience, st
     struct pr_publisher *p = publisher_new(o, path);
     if (!p)
         return pr_error(err, ENOMEM, "out of memory");
-    int code = resume(p, err);
-    int64_t before = -1, until = 0;
-    while (code == 0 && !p->done && !p->final) {
-        if (p->sent > before)
-            until = pr_clock_boot() + (int64_t)(patience * 1e9);
-        before = p->sent;
-        double seconds = delay(p, step(p, true, false), true);
-        if (seconds < 0 || pr_clock_boot() + (int64_t)(seconds * 1e9) >= until)
-            break;
-        struct timespec pause = {(time_t)seconds, (long)(fmod(seconds, 1) * 1e9)};
-        nanosleep(&pause, NULL);
-    }
-    *ret = (struct pr_push){.samples = p->sent, .ended = p->progress.ended};
-    snprintf(ret->remote, sizeof ret->remote, "%s", p->progress.remote);
+    int code = pr_sending_resume(&p->sending, err);
     if (code == 0) {
-        keep_progress(p);
-        bool done = p->done;
-        code = done ? 0 : p->final ? p->final : -EAGAIN;
+        push_on(p, patience);
+        pr_sending_keep(&p->sending);
+        code = p->sending.done ? 0 : p->final ? p->final : -EAGAIN;
         if (code < 0)
-            pr_error(err, -code, "%s: %s", p->outlet->ops->kind, p->why);
-        ret->left = count_left(p);
+            pr_error(err, -code, "%s: %s", kind_of(p), p->sending.why);
     }
+    pr_sending_tell(&p->sending, &ret->state);
+    ret->ended = p->sending.progress.ended;
+    snprintf(ret->remark, sizeof ret->remark, "%s", o->remark);
     publisher_free(p);
     return code;
 }

@@ -4,6 +4,7 @@
  * nothing goes twice. Neither the job nor sampling ever waits for it. */
 #pragma once
 #include "core/event.h"
+#include "core/publishing.h"
 #include "publish/outlet.h"
 
 struct pr_publisher;
@@ -15,20 +16,21 @@ int pr_publisher_start(struct pr_publisher **ret, struct pr_outlet *o, const cha
 /* Waits for so long until the run has a place at the server: what it is called there, borrowed
  * until the publisher is freed; NULL where it has none yet. */
 const char *pr_publisher_await(struct pr_publisher *p, double seconds);
-/* The record is complete and closed, or the run was called off: sends what is left, for so long at
- * the most, and says what could not be sent. Frees the publisher, unless its thread is stuck. NULL
- * is allowed. */
-void pr_publisher_finish(struct pr_publisher *p, double seconds, bool called_off);
+/* The record is complete and closed, or the run was called off: what is left is to be sent within
+ * so many seconds. */
+void pr_publisher_hurry(struct pr_publisher *p, double seconds, bool called_off);
+/* After that: waits until it is sent or the time is over, says what could not be sent, and what has
+ * become of it. Frees the publisher, unless its thread is stuck. */
+void pr_publisher_finish(struct pr_publisher *p, struct pr_publishing *ret);
 
 /* A thread was stuck: it may be in a library, which must not be taken down at the end. */
 bool pr_publisher_left_behind(void);
 
 /* What has become of a push. */
 struct pr_push {
-    int64_t samples; /* sent now */
-    int64_t left;    /* not sent */
-    bool ended;      /* the server knows the end */
-    char remote[128];
+    struct pr_publishing state; /* sent: now */
+    bool ended;                 /* the server knows the end */
+    char remark[200];           /* what it would not have; "" for nothing */
 };
 
 /* Sends what the server has not got yet of a recorded run, without a thread; gives up after so many

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run was, said at its end: for people in at most eight lines, for programs as JSON. */
 #pragma once
+#include "core/publishing.h"
 #include "core/session.h"
 #include "report/rules.h"
 #include "util/json.h"
@@ -20,13 +21,15 @@ const char *pr_way_name(enum pr_way way);
 /* What the session does not know itself. */
 struct pr_facts {
     enum pr_way way;
-    char **argv;                /* NULL-terminated; borrowed */
-    char target[512];           /* "group 12"; "" where it is a command */
-    char cwd[4096];             /* of the job's first process; "" for unknown */
-    pid_t pid;                  /* of whom we attached to, else 0 */
-    int exit_code, exit_signal; /* -1 where there is none */
-    const char *host;           /* that it was on, NULL for this one */
-    bool rebuilt;               /* from a record: what only its recorder knew is not there */
+    char **argv;                           /* NULL-terminated; borrowed */
+    char target[512];                      /* "group 12"; "" where it is a command */
+    char cwd[4096];                        /* of the job's first process; "" for unknown */
+    pid_t pid;                             /* of whom we attached to, else 0 */
+    int exit_code, exit_signal;            /* -1 where there is none */
+    const char *host;                      /* that it was on, NULL for this one */
+    const struct pr_publishing *published; /* at the end; NULL for nowhere, or not yet */
+    size_t published_count;
+    bool rebuilt; /* from a record: what only its recorder knew is not there */
 };
 
 void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts);

@@ -311,6 +311,26 @@ static void put_left(struct pr_json *j, const struct pr_session *s)
     pr_json_close(j, ']');
 }
 
+/* Publishing goes on after the record is closed: what is in there has not got this. */
+static void put_publishing(struct pr_json *j, const struct pr_facts *facts)
+{
+    open(j, "publishing", '[');
+    for (size_t i = 0; i < facts->published_count; i++) {
+        const struct pr_publishing *p = &facts->published[i];
+        pr_json_open(j, '{');
+        text(j, "kind", p->kind);
+        text(j, "url", p->url);
+        text(j, "remote", *p->remote ? p->remote : NULL);
+        integer(j, "sent", p->sent);
+        number(j, "left", p->left < 0 ? NAN : (double)p->left);
+        integer(j, "refused", p->refused);
+        integer(j, "rejected_points", p->rejected);
+        text(j, "error", *p->error ? p->error : NULL);
+        pr_json_close(j, '}');
+    }
+    pr_json_close(j, ']');
+}
+
 double pr_summary_self_rss(const struct pr_session *s)
 {
     return s->self_rss > 0 ? s->self_rss : pr_self_rss_peak();
@@ -363,6 +383,8 @@ static void put_all(struct pr_json *j, struct pr_session *s, const struct pr_fac
     put_events(j, s);
     put_left(j, s);
     put_self(j, s, facts->rebuilt);
+    if (facts->published_count)
+        put_publishing(j, facts);
 }
 
 void pr_summary_json(struct pr_buf *out, struct pr_session *s, const struct pr_facts *facts)

@@ -52,6 +52,36 @@ static void add_attribute(struct pr_message *m, int number, const char *key, con
     pr_message_close(m);
 }
 
+static void add_words(struct pr_message *m, char *const *words)
+{
+    pr_message_open(m, 5, "arrayValue");
+    pr_message_list(m, "values");
+    for (; *words; words++) {
+        pr_message_open(m, 1, NULL);
+        pr_message_text(m, 1, "stringValue", *words);
+        pr_message_close(m);
+    }
+    pr_message_list_end(m);
+    pr_message_close(m);
+}
+
+static void add_any(struct pr_message *m, int number, const struct pr_otlp_attribute *a)
+{
+    if (a->value) {
+        add_attribute(m, number, a->key, a->value);
+        return;
+    }
+    pr_message_open(m, number, NULL);
+    pr_message_text(m, 1, "key", a->key);
+    pr_message_open(m, 2, "value");
+    if (a->words)
+        add_words(m, a->words);
+    else
+        pr_message_int(m, 3, "intValue", a->number);
+    pr_message_close(m);
+    pr_message_close(m);
+}
+
 /* "cpu.mode=user" */
 static void add_pair(struct pr_message *m, int number, const char *pair)
 {
@@ -190,7 +220,7 @@ static void add_resource(struct pr_message *m, const struct pr_otlp *of)
     pr_message_open(m, 1, "resource");
     pr_message_list(m, "attributes");
     for (size_t i = 0; i < of->resource_count; i++)
-        add_attribute(m, 1, of->resource[i].key, of->resource[i].value);
+        add_any(m, 1, &of->resource[i]);
     pr_message_list_end(m);
     pr_message_close(m);
 }
@@ -233,16 +263,18 @@ size_t pr_otlp_resource(const struct pr_sink_setting *setting, const char *host,
     const char *const command = setting->job && setting->job->argv ? setting->job->argv[0] : NULL;
     const char *const slash = command ? strrchr(command, '/') : NULL;
     const struct pr_otlp_attribute all[] = {
-        {"service.name", setting->name},
-        {"service.instance.id", setting->node ? NULL : setting->run_id}, /* nodes share it */
-        {"host.name", host},
-        {"process.executable.name", slash ? slash + 1 : command},
-        {SCOPE_NAME ".run", setting->run_id},
-        {SCOPE_NAME ".node", setting->node},
+        {.key = "service.name", .value = setting->name},
+        /* Nodes share it. */
+        {.key = "service.instance.id", .value = setting->node ? NULL : setting->run_id},
+        {.key = "host.name", .value = host},
+        {.key = "process.executable.name", .value = slash ? slash + 1 : command},
+        {.key = "process.pid", .number = setting->job ? setting->job->pid : 0},
+        {.key = SCOPE_NAME ".run", .value = setting->run_id},
+        {.key = SCOPE_NAME ".node", .value = setting->node},
     };
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all && count < most; i++)
-        if (all[i].value)
+        if (all[i].value || all[i].number)
             ret[count++] = all[i];
     return count;
 }

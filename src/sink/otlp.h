@@ -3,8 +3,11 @@
 #pragma once
 #include "core/sink.h"
 
+/* One of: a text, words, or else the number. */
 struct pr_otlp_attribute {
     const char *key, *value;
+    char *const *words; /* NULL-terminated */
+    int64_t number;
 };
 
 /* What stays the same over a run. */

@@ -11,16 +11,17 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS publications(id INTEGER PRIMARY KEY, kind TEXT NOT NULL,"
     " url TEXT NOT NULL, remote TEXT, prefix TEXT, node TEXT, owned INTEGER NOT NULL, sample "
     "INTEGER NOT NULL,"
-    " ended INTEGER NOT NULL)";
-static const char newest[] = "SELECT id, remote, owned, sample, ended, prefix, node FROM "
-                             "publications WHERE kind = ?1 AND url = ?2"
+    " ended INTEGER NOT NULL, refused INTEGER NOT NULL, rejected INTEGER NOT NULL)";
+static const char newest[] = "SELECT id, remote, owned, sample, ended, prefix, node, refused, "
+                             "rejected FROM publications WHERE kind = ?1 AND url = ?2"
                              " AND (?3 IS NULL OR remote = ?3) ORDER BY id DESC LIMIT 1";
 static const char insert[] =
-    "INSERT INTO publications(kind, url, remote, owned, sample, ended, prefix, node)"
-    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    "INSERT INTO publications(kind, url, remote, owned, sample, ended, prefix, node, refused,"
+    " rejected) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 static const char update[] =
     "UPDATE publications SET kind = ?1, url = ?2, remote = ?3, owned = ?4,"
-    " sample = max(sample, ?5), ended = max(ended, ?6), prefix = ?7, node = ?8 WHERE id = ?9";
+    " sample = max(sample, ?5), ended = max(ended, ?6), prefix = ?7, node = ?8,"
+    " refused = max(refused, ?9), rejected = max(rejected, ?10) WHERE id = ?11";
 
 static const char *or_null(const char *text)
 {
@@ -67,6 +68,8 @@ int pr_published_find(const struct pr_stored *r, struct pr_published *p)
         p->owned = pr_query_get_int(q, 2) != 0;
         p->sample = pr_query_get_int(q, 3);
         p->ended = pr_query_get_int(q, 4) != 0;
+        p->refused = pr_query_get_int(q, 7);
+        p->rejected = pr_query_get_int(q, 8);
     }
     pr_query_free(q);
     return code;
@@ -86,8 +89,10 @@ static int write_row(const struct pr_stored *r, struct pr_published *p)
     pr_query_int(q, 6, p->ended);
     pr_query_text(q, 7, p->prefix);
     pr_query_text(q, 8, p->node);
+    pr_query_int(q, 9, p->refused);
+    pr_query_int(q, 10, p->rejected);
     if (p->id)
-        pr_query_int(q, 9, p->id);
+        pr_query_int(q, 11, p->id);
     code = pr_query_do(q);
     pr_query_free(q);
     if (code == 0 && !p->id)

@@ -6,14 +6,16 @@
 
 struct pr_published {
     int64_t id;       /* of its row; 0 where there is none yet */
-    const char *kind; /* "mlflow"; borrowed */
+    const char *kind; /* "mlflow", "otlp"; borrowed */
     const char *url;  /* of the server, without what is secret; borrowed */
     char remote[128]; /* what the run is called there; "" where that is not known yet */
     char prefix[128]; /* parts of names, as they were chosen at the first time */
     char node[64];
-    bool owned;     /* we have made it there, and close it */
-    int64_t sample; /* the last that the server has; 0 for none */
-    bool ended;     /* it also knows how the run ended */
+    bool owned;       /* we have made it there, and close it */
+    int64_t sample;   /* the last that the server has; 0 for none */
+    bool ended;       /* it also knows how the run ended */
+    int64_t refused;  /* samples before that which it would not have */
+    int64_t rejected; /* points that it would not have of the others */
 };
 
 /* Fills in the rest from the newest row of this kind and url, and where `remote` is given of that.

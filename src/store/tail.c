@@ -15,10 +15,17 @@ enum { JOB_ELAPSED = 1, JOB_INTERVAL, GPU_ENTITY = 1 };
 
 struct pr_tail_gpu {
     int64_t entity;
+    int64_t read; /* the sample that its values are of; 0 for none */
     struct pr_device device;
 };
 
 /* --- devices ---------------------------------------------------------------------------------- */
+
+static char *text_of(struct pr_query *q, int column)
+{
+    const char *text = pr_query_get_text(q, column);
+    return text ? strdup(text) : NULL;
+}
 
 static bool meet_gpu(struct pr_tail *t, struct pr_query *q)
 {
@@ -32,8 +39,11 @@ static bool meet_gpu(struct pr_tail *t, struct pr_query *q)
         return false;
     t->gpus = more;
     struct pr_tail_gpu *gpu = &more[t->gpu_count++];
-    *gpu = (struct pr_tail_gpu){
-        .entity = entity, .device = {.kind = DEVICE_GPU, .counted = pr_query_get_int(q, 2) != 0}};
+    *gpu = (struct pr_tail_gpu){.entity = entity,
+                                .device = {.kind = DEVICE_GPU,
+                                           .counted = pr_query_get_int(q, 2) != 0,
+                                           .model = text_of(q, 4),
+                                           .uuid = text_of(q, 5)}};
     snprintf(gpu->device.name, sizeof gpu->device.name, "%s", name ? name : "");
     pr_values_none(gpu->device.value, DEVICE_VALUES);
     return true;
@@ -44,8 +54,8 @@ static int meet_devices(struct pr_tail *t, const struct pr_stored *r)
 {
     struct pr_query *q = NULL;
     int code = pr_query_new(&q, r->db,
-                            "SELECT id, name, counted, kind = 'core' FROM entities WHERE kind IN"
-                            " ('gpu', 'core') ORDER BY id LIMIT 8192");
+                            "SELECT id, name, counted, kind = 'core', model, uuid FROM entities"
+                            " WHERE kind IN ('gpu', 'core') ORDER BY id LIMIT 8192");
     t->cores = 0;
     while (code == 0 && (code = pr_query_step(q)) == 1) {
         code = 0;
@@ -63,18 +73,21 @@ static void take_gpu(struct pr_tail *t, struct pr_cursor *c)
 {
     int64_t entity = pr_query_get_int(c->query, GPU_ENTITY);
     for (size_t i = 0; i < t->gpu_count; i++)
-        if (t->gpus[i].entity == entity)
+        if (t->gpus[i].entity == entity) {
             pr_cursor_values(c, t->gpus[i].device.value);
+            t->gpus[i].read = c->sample;
+        }
 }
 
-static int put_devices(struct pr_tail *t)
+static int put_devices(struct pr_tail *t, int64_t sample)
 {
     struct proctor_snapshot *s = &t->now;
     s->device_count = 0;
     if (!pr_snapshot_reserve(s, 0, t->gpu_count + t->cores))
         return -ENOMEM;
     for (size_t i = 0; i < t->gpu_count; i++)
-        s->devices[s->device_count++] = t->gpus[i].device;
+        if (!t->sparse || t->gpus[i].read == sample)
+            s->devices[s->device_count++] = t->gpus[i].device;
     for (size_t i = 0; i < t->cores; i++)
         s->devices[s->device_count++] = (struct pr_device){.kind = DEVICE_CORE};
     return 0;
@@ -102,7 +115,7 @@ static int take_row(struct pr_tail *t, const struct pr_stored *r, struct reading
         pr_cursor_values(&rows->machine, s->value);
     for (; rows->gpus.on && rows->gpus.sample <= sample; pr_cursor_next(&rows->gpus))
         take_gpu(t, &rows->gpus);
-    return put_devices(t);
+    return put_devices(t, sample);
 }
 
 static int failure_of(const struct reading *rows)
@@ -147,8 +160,20 @@ int pr_tail_read(struct pr_tail *t, const struct pr_stored *r, pr_tail_fn *take,
     return code;
 }
 
+void pr_tail_back(struct pr_tail *t, int64_t sample)
+{
+    t->sample = sample;
+    t->begun = false; /* what is known of GPUs is of later */
+    for (size_t i = 0; i < t->gpu_count; i++)
+        t->gpus[i].read = 0;
+}
+
 void pr_tail_done(struct pr_tail *t)
 {
+    for (size_t i = 0; i < t->gpu_count; i++) {
+        free((char *)t->gpus[i].device.model);
+        free((char *)t->gpus[i].device.uuid);
+    }
     free(t->gpus);
     pr_snapshot_done(&t->now);
     *t = (struct pr_tail){0};

@@ -124,17 +124,32 @@ void pr_message_double(struct pr_message *m, int number, const char *name, doubl
     add_64(m->json.out, bits);
 }
 
-/* As text in JSON: there numbers have 53 bits. */
+/* There numbers have 53 bits. */
+static void json_text_of(struct pr_message *m, const char *name, uint64_t v)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)v);
+    pr_message_text(m, 0, name, text);
+}
+
 void pr_message_fixed64(struct pr_message *m, int number, const char *name, uint64_t v)
 {
     if (m->as_json) {
-        char text[24];
-        snprintf(text, sizeof text, "%llu", (unsigned long long)v);
-        pr_message_text(m, number, name, text);
+        json_text_of(m, name, v);
         return;
     }
     add_tag(m, number, WIRE_64);
     add_64(m->json.out, v);
+}
+
+void pr_message_int(struct pr_message *m, int number, const char *name, int64_t v)
+{
+    if (m->as_json) {
+        json_text_of(m, name, (uint64_t)v);
+        return;
+    }
+    add_tag(m, number, WIRE_VARINT);
+    add_varint(m->json.out, (uint64_t)v);
 }
 
 void pr_message_enum(struct pr_message *m, int number, const char *name, unsigned v)

@@ -26,6 +26,8 @@ void pr_message_list_end(struct pr_message *m);
 void pr_message_text(struct pr_message *m, int number, const char *name, const char *text);
 void pr_message_double(struct pr_message *m, int number, const char *name, double v);
 void pr_message_fixed64(struct pr_message *m, int number, const char *name, uint64_t v);
+/* Of 64 bits, not below 0. */
+void pr_message_int(struct pr_message *m, int number, const char *name, int64_t v);
 /* An enumeration. */
 void pr_message_enum(struct pr_message *m, int number, const char *name, unsigned v);
 void pr_message_bool(struct pr_message *m, int number, const char *name, bool v);

@@ -20,15 +20,15 @@ ACCEPTED = [["-i", "1s"], ["--interval", "100ms"], ["--interval=0.5"], ["-i2s"],
             ["--budget", "5%"], ["--budget", "0.5"], ["--summary", "s.json"], ["--report", "x.json"],
             ["--flush-timeout", "1s"], ["--root", "/"], ["--strict"], ["-q"], ["--quiet"], ["-v"],
             ["--verbose"], ["-qv"], ["--color", "never"], ["--match", "x"],
-            ["--match=name=^x$"], ["--textfile", "x.prom"], ["--mlflow-join"], ["--prefix", "x/"],
+            ["--match=name=^x$"], ["--textfile", "x.prom"], ["--mlflow-join"], ["--otlp-command"], ["--prefix", "x/"],
             [f"--prometheus=127.{os.getpid() % 250 + 1}.2.3:9464"], ["--peaks", "interval"], ["--table", "system", "--dialect", "resource-tracker"]] + \
            [["--dialect", d] for d in ("resource-tracker", "resource-tracker-0.1", "oasislmf",
                                        "stouputils", "pytyche", "spdl", "snakemake", "nextflow",
                                        "gnu-time")]
+# (--mlflow and --otlp have servers: test_mlflow.py, test_otlp_collector.py.)
 # Those of commands that record nothing; test_runs*.py, test_compare.py and test_suggest.py have them.
 OF_RECORDED_RUNS = {"json", "status", "since", "before", "format", "keep", "dry-run", "all", "fail-if", "baseline",
                     "save-baseline", "allow-failed", "align", "for", "margin", "images", "github"}
-LATER = [["--otlp"], ["--otlp=http://x"]]
 # Option, value, and what the message must have besides: the remedy.
 BAD = [("-i", "soon", "100ms"), ("--interval", "0.5ms", "1ms"), ("--interval", "0", "1ms"),
        ("--interval", "", "100ms"), ("--interval", "-1s", "100ms"), ("--interval", "1s2", "100ms"),
@@ -62,16 +62,6 @@ def test_is_accepted_by_attach(proctor, options):
     assert proctor("attach", "-q", *options, job.pid).returncode == 0
 
 
-@pytest.mark.parametrize("options", LATER, ids=ids)
-def test_what_needs_a_part_that_is_not_there_says_so(proctor, options):
-    done = proctor.run(*options, "touch", "started")
-    if done.returncode == 0:
-        pytest.fail(f"{options[0]} is there now: test it, and move it to ACCEPTED")
-    assert done.returncode == 125 and len(said(done.stderr)) == 1
-    assert options[0].split("=")[0] in done.stderr and "this version" in done.stderr
-    assert not (proctor.work / "started").exists()
-
-
 @pytest.mark.parametrize("option, value, remedy", BAD)
 def test_a_bad_value_is_refused_with_option_value_and_remedy(proctor, option, value, remedy):
     done = proctor.run(option, value, "touch", "started")
@@ -84,8 +74,8 @@ def test_a_bad_value_is_refused_with_option_value_and_remedy(proctor, option, va
 
 def test_the_table_above_has_every_option_of_the_source():
     names = set(re.findall(r'\.name = "([a-z-]+)"', (ROOT / "src/core/options.def").read_text()))
-    here = {o[0].split("=")[0].removeprefix("--") for o in ACCEPTED + LATER if o[0][:2] == "--"}
-    assert names == here | {"no-children", "duration", "group", "cgroup", "mlflow"} | OF_RECORDED_RUNS
+    here = {o[0].split("=")[0].removeprefix("--") for o in ACCEPTED if o[0][:2] == "--"}
+    assert names == here | {"no-children", "duration", "group", "cgroup", "mlflow", "otlp"} | OF_RECORDED_RUNS
 
 
 def test_the_last_of_several_wins(proctor):
@@ -145,7 +135,7 @@ def test_flags_as_variables(proctor, text, on):
 
 
 @pytest.mark.parametrize("env", [{"PROCTOR_INTERVAL": "soon"}, {"PROCTOR_NO_PSS": "perhaps"},
-                                 {"PROCTOR_OTLP": "x"}, {"PROCTOR_LABEL": "alone"},
+                                 {"PROCTOR_LABEL": "alone"},
                                  {"PROCTOR_LABEL": "a=1,b"}, {"PROCTOR_SELECT": "nothing.real"}],
                          ids=str)
 def test_a_bad_variable_is_named(proctor, env):
@@ -156,7 +146,7 @@ def test_a_bad_variable_is_named(proctor, env):
     assert proctor("config", env=env).returncode == 2
 
 
-@pytest.mark.parametrize("line", ["interval = soon", "no-such = 1", "nonsense", "otlp = x",
+@pytest.mark.parametrize("line", ["interval = soon", "no-such = 1", "nonsense",
                                   "label = a=1,b"])
 def test_a_bad_line_in_the_config_file_is_named(proctor, line):
     proctor.config(f"\n{line}\n")

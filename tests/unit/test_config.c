@@ -233,18 +233,6 @@ static void test_lists(void **state)
     refuse("select", "cpu.tiem", EINVAL, "proctor metrics");
 }
 
-static void test_later_parts_are_refused(void **state)
-{
-    (void)state;
-    for (int id = 0; id < OPTION_COUNT; id++) {
-        const struct pr_option *o = &pr_options[id];
-        if (!o->later)
-            continue;
-        const char *value = o->type == TYPE_FLAG ? "true" : o->type == TYPE_LABELS ? "a=b" : "x";
-        refuse(o->name, value, ENOTSUP, o->later);
-    }
-}
-
 static void test_switching_off_what_is_not_there_is_fine(void **state)
 {
     (void)state;
@@ -446,7 +434,6 @@ int main(void)
         TEST(test_flag),
         TEST(test_text_and_choice),
         TEST(test_lists),
-        TEST(test_later_parts_are_refused),
         TEST(test_switching_off_what_is_not_there_is_fine),
         TEST(test_precedence),
         TEST(test_precedence_of_lists),

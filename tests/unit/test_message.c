@@ -28,6 +28,7 @@ static void write_all(bool as_json)
     pr_message_double(&m, 2, "number", 1.5);
     pr_message_enum(&m, 3, "kind", 300);
     pr_message_bool(&m, 4, "yes", true);
+    pr_message_int(&m, 5, "whole", INT64_C(1) << 60);
     pr_message_close(&m);
     pr_message_end(&m);
 }
@@ -39,7 +40,7 @@ static void test_json(void **state)
     assert_string_equal(pr_buf_text(&out),
                         "{\"items\":[{\"at\":\"9223372036854775809\"},{\"at\":"
                         "\"9223372036854775809\"}],\"part\":{\"text\":\"a\\ufffd\",\"number\":1.5,"
-                        "\"kind\":300,\"yes\":true}}");
+                        "\"kind\":300,\"yes\":true,\"whole\":\"1152921504606846976\"}}");
 }
 
 /* By hand, from the description of the encoding. */
@@ -47,14 +48,15 @@ static void test_protobuf(void **state)
 {
     (void)state;
     static const unsigned char want[] = {
-        0x0a, 0x89, 0x80, 0x80, 0x00,                         /* 1: 9 bytes */
-        0x11, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x80, /*   2: 64 bits */
-        0x0a, 0x89, 0x80, 0x80, 0x00,                         /* and once more */
-        0x11, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x80, /* */
-        0x82, 0x01, 0x97, 0x80, 0x80, 0x00,                   /* 16: 23 bytes */
-        0x0a, 0x84, 0x80, 0x80, 0x00, 'a',  0xef, 0xbf, 0xbd, /*   1: 4 bytes */
-        0x11, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0x3f, /*   2: 1.5 */
-        0x18, 0xac, 0x02, 0x20, 0x01};                        /*   3: 300, 4: true */
+        0x0a, 0x89, 0x80, 0x80, 0x00,                                /* 1: 9 bytes */
+        0x11, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x80,        /*   2: 64 bits */
+        0x0a, 0x89, 0x80, 0x80, 0x00,                                /* and once more */
+        0x11, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x80,        /* */
+        0x82, 0x01, 0xa1, 0x80, 0x80, 0x00,                          /* 16: 33 bytes */
+        0x0a, 0x84, 0x80, 0x80, 0x00, 'a',  0xef, 0xbf, 0xbd,        /*   1: 4 bytes */
+        0x11, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0x3f,        /*   2: 1.5 */
+        0x18, 0xac, 0x02, 0x20, 0x01,                                /*   3: 300, 4: true */
+        0x28, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10}; /* 5: 2 to the 60th */
     write_all(false);
     assert_int_equal(out.len, sizeof want);
     assert_memory_equal(out.data, want, sizeof want);

@@ -2,6 +2,7 @@
 /* What a publisher decides by itself; tests/cli/test_mlflow.py has servers. */
 #include <stdlib.h>
 
+#include "publish/address.h"
 #include "publish/mlflow.h"
 #include "publish/publisher.h"
 #include "tree.h"
@@ -109,7 +110,7 @@ static void test_a_password_is_covered(void **state)
     char text[64];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         snprintf(text, sizeof text, "%s", rows[i][0]);
-        pr_mlflow_hide(text);
+        pr_address_hide(text);
         assert_string_equal(text, rows[i][1]);
     }
 }

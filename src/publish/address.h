@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses of servers, and what is secret in them. */
+#pragma once
+#include <stddef.h>
+
+/* The text from `from` to `end` with %40 as @; cut where ret is too small. */
+void pr_address_unescape(char *ret, size_t size, const char *from, const char *end);
+/* An address in parts: without user and password, and what is before and behind their colon, ""
+ * where there is none. -ENAMETOOLONG where one has no room. */
+struct pr_address {
+    char url[1024];
+    char user[256], password[1024];
+};
+int pr_address_split(const char *uri, struct pr_address *ret);
+/* Puts stars over a password in an address, where it stands: nobody should find it in `ps`. */
+void pr_address_hide(char *uri);
