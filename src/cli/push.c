@@ -8,6 +8,7 @@
 #include "cli/runs.h"
 #include "publish/mlflow.h"
 #include "publish/publisher.h"
+#include "report/model.h"
 
 #define PATIENCE 30.0 /* seconds without success */
 
@@ -23,7 +24,9 @@ static int open_outlet(const struct pr_config *c, const struct pr_stored *r, str
     struct pr_mlflow_run run = {.id = r->id,
                                 .name = named ? pr_buf_text(&name) : NULL,
                                 .command = started ? pr_buf_text(&command) : NULL,
-                                .started = r->started};
+                                .started = r->started,
+                                .shared = true,
+                                .page = pr_model_page};
     int code = pr_mlflow_read(&setting, c->push_mlflow, of_several ? pr_buf_text(&node) : NULL,
                               c->prefix, err);
     if (code == 0)
@@ -50,6 +53,8 @@ static int push(const struct pr_config *c, const char *name)
     if (code == 0)
         code = pr_publisher_push(outlet, path, PATIENCE, &done, &err);
     free(path);
+    if (*done.note)
+        pr_complain("push: %s", done.note);
     if (code < 0) {
         pr_complain("push: %s", err.message);
         if (done.left > 0)

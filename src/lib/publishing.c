@@ -9,6 +9,7 @@
 #include "lib/monitor.h"
 #include "publish/mlflow.h"
 #include "publish/publisher.h"
+#include "report/model.h"
 #include "util/clock.h"
 
 #define PLACE_WAIT   2.0    /* seconds that a job waits for a server, at the most */
@@ -37,7 +38,9 @@ static int start(struct proctor_monitor *m, const struct pr_mlflow_setting *s,
     struct pr_mlflow_run run = {.id = session->run_id,
                                 .name = m->config.name,
                                 .command = m->facts.argv ? m->facts.argv[0] : NULL,
-                                .started = pr_clock_wall()};
+                                .started = pr_clock_wall(),
+                                .shared = m->config.origin[OPTION_RUN_ID] != ORIGIN_DEFAULT,
+                                .page = pr_model_page};
     int code = pr_mlflow_open(s, &run, &outlet, err);
     return code < 0
                ? code

@@ -43,6 +43,7 @@ enum {
     HEADERS = 10023,
     CERTIFICATE = 10025,
     HEADER_DATA = 10029,
+    METHOD = 10036,
     CA_FILE = 10065,
     CA_FOLDER = 10097,
     BODY = 10165, /* copied */
@@ -234,6 +235,15 @@ void pr_http_until(struct pr_http *h, int64_t boot)
     h->until = boot;
 }
 
+bool pr_http_pause(struct pr_http *h, double seconds)
+{
+    int64_t until = pr_clock_boot() + (int64_t)(seconds * (double)NS_PER_S);
+    struct timespec slice = {0, SLICE * 1000000L};
+    while (pr_clock_boot() < until && pr_clock_boot() < h->until)
+        nanosleep(&slice, NULL);
+    return pr_clock_boot() < h->until;
+}
+
 /* --- a request -------------------------------------------------------------------------------- */
 
 /* curl's result, or FAILED_TIME where the time was over before there was one. */
@@ -275,7 +285,10 @@ static int explain(struct pr_http *h, int result)
 
 static void *headers_of(const struct pr_http *h, const struct pr_http_request *request)
 {
-    const char *const lines[] = {"Content-Type: application/json", "Accept: application/json",
+    char type[100];
+    snprintf(type, sizeof type, "Content-Type: %s",
+             request->type ? request->type : "application/json");
+    const char *const lines[] = {type, "Accept: application/json",
                                  "Expect:", /* nobody is asked whether he wants it */
                                  h->authorization, request->header};
     void *list = NULL;
@@ -301,6 +314,7 @@ int pr_http_send(struct pr_http *h, const struct pr_http_request *request,
     answer->why[0] = '\0';
     lib.set(h->easy, URL, request->url);
     lib.set(h->easy, HEADERS, headers);
+    lib.set(h->easy, METHOD, request->put ? "PUT" : NULL);
     if (request->body) {
         lib.set(h->easy, BODY_SIZE, (int64_t)request->len);
         lib.set(h->easy, BODY, request->body);

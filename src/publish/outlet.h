@@ -16,6 +16,7 @@ struct pr_outlet {
     struct pr_http *http;
     struct pr_http_answer answer; /* the last one */
     char why[200];                /* of the last failure */
+    char note[200];               /* what its user should know, said once; "" for nothing */
 };
 
 /* Calls return 0, -EAGAIN where trying again may help, or another -errno where it does not; then

@@ -220,6 +220,17 @@ static void say_failure(struct pr_publisher *p)
     pthread_mutex_unlock(&p->lock);
 }
 
+static void say_note(struct pr_publisher *p)
+{
+    char *note = p->outlet->note;
+    pthread_mutex_lock(&p->lock);
+    if (p->events && *note) {
+        pr_event_note(p->events, elapsed(p), "%s: %.180s", p->outlet->ops->kind, note);
+        *note = '\0';
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
 /* How long until the next attempt; below 0 for none. */
 static double delay(struct pr_publisher *p, int code, bool ending)
 {
@@ -281,6 +292,7 @@ static void *work(void *data)
         bool ending = p->ending, called_off = p->called_off;
         pthread_mutex_unlock(&p->lock);
         int code = step(p, ending, called_off);
+        say_note(p);
         double seconds = delay(p, code, ending);
         pthread_mutex_lock(&p->lock);
         again = rest(p, seconds);
@@ -463,6 +475,7 @@ int pr_publisher_push(struct pr_outlet *o, const char *path, double patience, st
     }
     *ret = (struct pr_push){.samples = p->sent, .ended = p->progress.ended};
     snprintf(ret->remote, sizeof ret->remote, "%s", p->progress.remote);
+    snprintf(ret->note, sizeof ret->note, "%s", o->note);
     if (code == 0) {
         keep_progress(p);
         bool done = p->done;

@@ -29,6 +29,7 @@ struct pr_push {
     int64_t left;    /* not sent */
     bool ended;      /* the server knows the end */
     char remote[128];
+    char note[200]; /* what should be said; "" for nothing */
 };
 
 /* Sends what the server has not got yet of a recorded run, without a thread; gives up after so many

@@ -13,7 +13,7 @@ struct pr_published {
     char node[64];
     bool owned;     /* we have made it there, and close it */
     int64_t sample; /* the last that the server has; 0 for none */
-    bool ended;     /* it also knows how the run ended */
+    bool ended;     /* it also knows how the run ended, and has the report */
 };
 
 /* Fills in the rest from the newest row of this kind and url, and where `remote` is given of that.
