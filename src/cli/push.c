@@ -9,6 +9,7 @@
 #include "publish/mlflow.h"
 #include "publish/otlp.h"
 #include "publish/publisher.h"
+#include "report/model.h"
 
 #define PATIENCE 30.0 /* seconds without success */
 
@@ -24,7 +25,9 @@ static int open_mlflow(const struct pr_config *c, const struct pr_stored *r, str
     struct pr_mlflow_run run = {.id = r->id,
                                 .name = named ? pr_buf_text(&name) : NULL,
                                 .command = started ? pr_buf_text(&command) : NULL,
-                                .started = r->started};
+                                .started = r->started,
+                                .shared = true,
+                                .page = pr_model_page};
     int code = pr_mlflow_read(&setting, c->push_mlflow, of_several ? pr_buf_text(&node) : NULL,
                               c->prefix, err);
     if (code == 0)

@@ -394,7 +394,7 @@ static int start(struct run *r, char **argv)
     pr_outside_look(&r->outside);
     if (!m->config.run_id) {
         pr_session_name(id, sizeof id);
-        pr_config_set(&m->config, OPTION_RUN_ID, id, ORIGIN_OPTION, "--run-id", NULL);
+        pr_config_set(&m->config, OPTION_RUN_ID, id, ORIGIN_DEFAULT, "--run-id", NULL);
     }
     r->spawn.argv = argv;
     pr_server_open(&r->server, m->config.run_id);

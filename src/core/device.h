@@ -7,7 +7,7 @@
 
 #include "core/metric.h"
 
-#define DEVICE_VALUES 16 /* the most metrics that one kind has */
+#define DEVICE_VALUES 17 /* the most metrics that one kind has */
 #define DEVICE_NAME   64
 
 /* In the order of their SCOPE_ bits. */

@@ -22,7 +22,7 @@ static void add(struct pr_events *e, enum pr_event_type type, double at, double 
     e->total++;
     e->problems += type == EVENT_PROBLEM;
     pthread_mutex_unlock(&e->lock);
-    if (type == EVENT_PROBLEM && e->say) /* not under the lock: standard error may block */
+    if (type >= EVENT_NOTE && e->say) /* not under the lock: standard error may block */
         e->say(event.text, e->say_data);
 }
 
@@ -43,6 +43,14 @@ void pr_event_problem(struct pr_events *e, double at, const char *format, ...)
     va_end(args);
 }
 
+void pr_event_note(struct pr_events *e, double at, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add(e, EVENT_NOTE, at, 0, format, args);
+    va_end(args);
+}
+
 bool pr_event_get(struct pr_events *e, size_t number, struct pr_event *ret)
 {
     pthread_mutex_lock(&e->lock);
@@ -56,6 +64,6 @@ bool pr_event_get(struct pr_events *e, size_t number, struct pr_event *ret)
 const char *pr_event_type_name(enum pr_event_type type)
 {
     static const char *const names[] = {"gap", "clock",  "budget", "oom",
-                                        "gpu", "socket", "problem"};
+                                        "gpu", "socket", "note",   "problem"};
     return names[type];
 }

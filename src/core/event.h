@@ -17,6 +17,7 @@ enum pr_event_type {
     EVENT_OOM,
     EVENT_GPU,
     EVENT_SOCKET,
+    EVENT_NOTE,
     EVENT_PROBLEM
 };
 
@@ -42,6 +43,9 @@ void pr_event_add(struct pr_events *e, enum pr_event_type type, double at, doubl
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Trouble with recording: an event, said at once. Callers see to it that each cause comes once. */
 void pr_event_problem(struct pr_events *e, double at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Worth to be known, but no trouble: said at once, too. */
+void pr_event_note(struct pr_events *e, double at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The event with this number, from 0; false where there is none, or none yet. */
 bool pr_event_get(struct pr_events *e, size_t number, struct pr_event *ret);

@@ -34,6 +34,7 @@ static const struct row {
     {METRIC_GPU_MEM_USED, MEMORY, {{"device/mem_info_vram_used", 1}}},
     {METRIC_GPU_MEM_TOTAL, MEMORY, {{"device/mem_info_vram_total", 1}}},
     {METRIC_GPU_POWER, SENSORS, {{"~/power1_average", 1e-6}, {"~/power1_input", 1e-6}}},
+    {METRIC_GPU_POWER_LIMIT, SENSORS, {{"~/power1_cap", 1e-6}}},
     {METRIC_GPU_ENERGY, SENSORS, {{"~/energy1_input", 1e-6}}},
     {METRIC_GPU_TEMP, SENSORS, {{"~/temp1_input", 1e-3}, {"~/temp2_input", 1e-3}}},
     {METRIC_GPU_CLOCK_SM,

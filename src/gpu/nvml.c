@@ -46,6 +46,7 @@ static const struct pr_dl_symbol symbols[] = {
     SYMBOL(memory, "nvmlDeviceGetMemoryInfo"),
     SYMBOL(memory_v2, "nvmlDeviceGetMemoryInfo_v2"),
     SYMBOL(power, "nvmlDeviceGetPowerUsage"),
+    SYMBOL(power_limit, "nvmlDeviceGetEnforcedPowerLimit"),
     SYMBOL(energy, "nvmlDeviceGetTotalEnergyConsumption"),
     SYMBOL(temperature, "nvmlDeviceGetTemperature"),
     SYMBOL(clock, "nvmlDeviceGetClockInfo"),

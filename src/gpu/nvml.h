@@ -20,8 +20,8 @@ enum nvml_result {
 };
 
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_SAMPLES_GPU = 1, NVML_SAMPLES_MEM = 2 };
-enum { NVML_FIELD_POWER = 186, NVML_FIELD_PCIE_TX = 197, NVML_FIELD_PCIE_RX = 198 };
-enum { NVML_EVENT_XID = 8, NVML_ECC_UNCORRECTED = 1 };
+enum { NVML_FIELD_POWER = 186, NVML_FIELD_POWER_LIMIT = 190, NVML_FIELD_PCIE_TX = 197 };
+enum { NVML_FIELD_PCIE_RX = 198, NVML_EVENT_XID = 8, NVML_ECC_UNCORRECTED = 1 };
 
 union nvml_value {
     double d;
@@ -97,14 +97,14 @@ struct nvml_api {
     int (*rates)(void *, struct nvml_rates *);
     int (*samples)(void *, int, unsigned long long, unsigned *, unsigned *, struct nvml_sample *);
     int (*memory)(void *, struct nvml_memory *), (*memory_v2)(void *, struct nvml_memory_v2 *);
-    int (*power)(void *, unsigned *), (*energy)(void *, unsigned long long *);
+    int (*power)(void *, unsigned *), (*power_limit)(void *, unsigned *);
+    int (*energy)(void *, unsigned long long *), (*reasons)(void *, unsigned long long *);
     int (*temperature)(void *, unsigned, unsigned *), (*clock)(void *, unsigned, unsigned *);
-    int (*reasons)(void *, unsigned long long *);
     int (*fields)(void *, int, struct nvml_field *);
     int (*ecc)(void *, int, int, unsigned long long *);
     int (*event_set)(void **), (*event_done)(void *);
-    int (*event_ask)(void *, unsigned long long, void *);
-    int (*event_wait)(void *, struct nvml_event *, unsigned);
+    int (*event_ask)(void *, unsigned long long, void *),
+        (*event_wait)(void *, struct nvml_event *, unsigned);
     int (*compute)(void *, unsigned *, void *), (*graphics)(void *, unsigned *, void *);
     int (*process_use)(void *, struct nvml_use *, unsigned *, unsigned long long);
 };

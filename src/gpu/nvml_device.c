@@ -147,30 +147,39 @@ static double field_value(const struct nvml_field *f)
                                 : (double)f->value.ull;
 }
 
-/* The instant's power costs a thousandth of the mean's. */
+/* Watts that a call or a field has brought, or the reason why it has not. */
+static int put_power(struct pr_gpu_card *c, enum pr_metric_id id, int result, double milliwatts)
+{
+    if (result == NVML_OK && milliwatts > 0)
+        pr_gpu_put(c, id, milliwatts / 1000);
+    return pr_nvml_result(c, result, &id, 1);
+}
+
+/* The instant's power costs a thousandth of the mean's, and the limit is to be had with it. */
 int pr_nvml_power(void *state, struct pr_gpu_work *w, unsigned card)
 {
     struct nvml *n = state;
     struct nvml_device *d = pr_nvml_device(n, card);
     struct pr_gpu_card *c = &w->round->card[card];
-    struct nvml_field field = {.id = NVML_FIELD_POWER, .result = NVML_NOT_SUPPORTED};
-    unsigned milliwatts;
+    struct nvml_field f[2] = {{.id = NVML_FIELD_POWER, .result = NVML_NOT_SUPPORTED},
+                              {.id = NVML_FIELD_POWER_LIMIT, .result = NVML_NOT_SUPPORTED}};
+    unsigned power = 0, limit = 0;
+    int result;
     d->no_instant_power |= !n->api.fields;
     if (!d->no_instant_power) {
-        int result = n->api.fields(d->handle, 1, &field);
-        double v = result == NVML_OK ? field_value(&field) : NAN;
-        if (v > 0) {
-            pr_gpu_put(c, METRIC_GPU_POWER, v / 1000);
-            return 0;
-        }
-        if (result == NVML_LOST || field.result == NVML_LOST)
-            return pr_nvml_result(c, NVML_LOST, IDS(METRIC_GPU_POWER));
-        d->no_instant_power = true;
+        result = n->api.fields(d->handle, 2, f);
+        if (result == NVML_LOST || f[0].result == NVML_LOST)
+            return put_power(c, METRIC_GPU_POWER, NVML_LOST, 0);
+        d->no_instant_power = result != NVML_OK || !(field_value(&f[0]) > 0);
     }
-    int result = n->api.power ? n->api.power(d->handle, &milliwatts) : NVML_NO_FUNCTION;
-    if (result == NVML_OK)
-        pr_gpu_put(c, METRIC_GPU_POWER, milliwatts / 1000.0);
-    return pr_nvml_result(c, result, IDS(METRIC_GPU_POWER));
+    if (!d->no_instant_power) {
+        put_power(c, METRIC_GPU_POWER_LIMIT, f[1].result, field_value(&f[1]));
+        return put_power(c, METRIC_GPU_POWER, NVML_OK, field_value(&f[0]));
+    }
+    result = n->api.power_limit ? n->api.power_limit(d->handle, &limit) : NVML_NO_FUNCTION;
+    put_power(c, METRIC_GPU_POWER_LIMIT, result, limit);
+    result = n->api.power ? n->api.power(d->handle, &power) : NVML_NO_FUNCTION;
+    return put_power(c, METRIC_GPU_POWER, result, power);
 }
 
 int pr_nvml_energy(void *state, struct pr_gpu_work *w, unsigned card)

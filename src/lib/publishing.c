@@ -10,6 +10,7 @@
 #include "publish/mlflow.h"
 #include "publish/otlp.h"
 #include "publish/publisher.h"
+#include "report/model.h"
 #include "util/clock.h"
 
 #define PLACE_WAIT   2.0    /* seconds that a job waits for a server, at the most */
@@ -31,7 +32,9 @@ static int open_mlflow(struct proctor_monitor *m, struct pr_outlet **ret, struct
     struct pr_mlflow_run run = {.id = m->session.run_id,
                                 .name = c->name,
                                 .command = m->facts.argv ? m->facts.argv[0] : NULL,
-                                .started = pr_clock_wall()};
+                                .started = pr_clock_wall(),
+                                .shared = c->origin[OPTION_RUN_ID] != ORIGIN_DEFAULT,
+                                .page = pr_model_page};
     int code = pr_mlflow_read(&s, uri, c->node, c->prefix, err);
     if (code == 0)
         code = pr_mlflow_open(&s, &run, ret, err);

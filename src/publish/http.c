@@ -43,6 +43,7 @@ enum {
     HEADERS = 10023,
     CERTIFICATE = 10025,
     HEADER_DATA = 10029,
+    METHOD = 10036,
     CA_FILE = 10065,
     KEY = 10087,
     CA_FOLDER = 10097,
@@ -247,6 +248,15 @@ void pr_http_until(struct pr_http *h, int64_t boot)
     h->until = boot;
 }
 
+bool pr_http_pause(struct pr_http *h, double seconds)
+{
+    int64_t until = pr_clock_boot() + (int64_t)(seconds * (double)NS_PER_S);
+    struct timespec slice = {0, SLICE * 1000000L};
+    while (pr_clock_boot() < until && pr_clock_boot() < h->until)
+        nanosleep(&slice, NULL);
+    return pr_clock_boot() < h->until;
+}
+
 /* --- a request -------------------------------------------------------------------------------- */
 
 /* curl's result, or FAILED_TIME where the time was over before there was one. */
@@ -325,6 +335,7 @@ int pr_http_send(struct pr_http *h, const struct pr_http_request *request,
     answer->why[0] = '\0';
     lib.set(h->easy, URL, request->url);
     lib.set(h->easy, HEADERS, headers);
+    lib.set(h->easy, METHOD, request->put ? "PUT" : NULL);
     if (request->body) {
         lib.set(h->easy, BODY_SIZE, (int64_t)request->len);
         lib.set(h->easy, BODY, request->body);

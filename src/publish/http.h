@@ -29,6 +29,7 @@ struct pr_http_request {
     const char *body; /* NULL for a GET */
     size_t len;
     const char *type;   /* of the body and of the answer; NULL for JSON */
+    bool put;           /* it goes to that very place: not a POST */
     const char *header; /* "Name: value", NULL for none */
 };
 
@@ -52,6 +53,8 @@ int pr_http_send(struct pr_http *h, const struct pr_http_request *request,
 /* No request lasts longer than to this moment of pr_clock_boot. Any thread may call, at any time.
  */
 void pr_http_until(struct pr_http *h, int64_t boot);
+/* Sleeps. False where the time is over by then, or before. */
+bool pr_http_pause(struct pr_http *h, double seconds);
 /* Appends text as a part of a URL. */
 void pr_http_escape(struct pr_buf *out, const char *text);
 /* What Retry-After says, in seconds: a number, or a date, now being wall time. NaN for neither. */

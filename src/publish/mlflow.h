@@ -29,6 +29,9 @@ void pr_mlflow_node(const char *option, char *text, size_t size);
 struct pr_mlflow_run {
     const char *id, *name, *command; /* name: NULL for none; command: its first word */
     int64_t started;                 /* wall time, ns */
+    bool shared;                     /* its id may be that of other nodes, too */
+    /* Makes the report; NULL for none. 0 or -errno. */
+    int (*page)(struct pr_buf *out, const struct pr_stored *r, struct proctor_error *err);
 };
 
 /* 0 or -errno. Texts of the setting are borrowed from the environment and the options; the rest is

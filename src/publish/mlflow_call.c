@@ -25,6 +25,22 @@ bool pr_mlflow_answered(struct pr_mlflow *m, const char *path, char *ret, size_t
     return found;
 }
 
+bool pr_mlflow_tagged(struct pr_mlflow *m, const char *key, const char *value)
+{
+    static const char sql[] =
+        "SELECT 1 FROM json_each(?1, '$.run.data.tags') WHERE json_extract(value, '$.key') = ?2"
+        " AND json_extract(value, '$.value') = ?3";
+    struct pr_query *q = NULL;
+    if (pr_query_new(&q, m->json, sql) < 0)
+        return false;
+    pr_query_text(q, 1, pr_buf_text(&m->outlet.answer.body));
+    pr_query_text(q, 2, key);
+    pr_query_text(q, 3, value);
+    bool found = pr_query_step(q) == 1;
+    pr_query_free(q);
+    return found;
+}
+
 int pr_mlflow_fail(struct pr_mlflow *m, int code, const char *what)
 {
     snprintf(m->outlet.why, sizeof m->outlet.why, "%.90s: %.100s", m->outlet.url, what);
@@ -56,14 +72,15 @@ static bool is_object(struct pr_mlflow *m)
     return pr_mlflow_answered(m, NULL, type, sizeof type) && strcmp(type, "object") == 0;
 }
 
-int pr_mlflow_ask(struct pr_mlflow *m, const char *path, struct pr_buf *body)
+/* The URL is in m->url. */
+static int call(struct pr_mlflow *m, struct pr_buf *body, const char *type)
 {
     struct pr_outlet *o = &m->outlet;
-    pr_buf_reset(&m->url);
-    pr_buf_printf(&m->url, "%s/api/2.0/mlflow/%s", o->url, path);
     struct pr_http_request request = {.url = pr_buf_text(&m->url),
                                       .body = body ? pr_buf_text(body) : NULL,
                                       .len = body ? body->len : 0,
+                                      .type = type,
+                                      .put = type != NULL,
                                       .header = *m->header ? m->header : NULL};
     if (m->url.failed || (body && body->failed))
         return pr_mlflow_fail(m, ENOMEM, "out of memory");
@@ -72,8 +89,24 @@ int pr_mlflow_ask(struct pr_mlflow *m, const char *path, struct pr_buf *body)
         return pr_mlflow_fail(m, -code, o->answer.why);
     if (o->answer.status != 200)
         return judge(m);
-    /* Who answers something else is not MLflow, or not in its senses. */
-    return is_object(m) ? 0 : pr_mlflow_fail(m, EAGAIN, "its answer is not MLflow's");
+    /* Who answers something else is not MLflow, or not in its senses. A file it takes in silence.
+     */
+    bool good = (type && !o->answer.body.len) || is_object(m);
+    return good ? 0 : pr_mlflow_fail(m, EAGAIN, "its answer is not MLflow's");
+}
+
+int pr_mlflow_ask(struct pr_mlflow *m, const char *path, struct pr_buf *body)
+{
+    pr_buf_reset(&m->url);
+    pr_buf_printf(&m->url, "%s/api/2.0/mlflow/%s", m->outlet.url, path);
+    return call(m, body, NULL);
+}
+
+int pr_mlflow_put(struct pr_mlflow *m, const char *path, const char *type, struct pr_buf *body)
+{
+    pr_buf_reset(&m->url);
+    pr_buf_printf(&m->url, "%s/api/2.0/mlflow-artifacts/artifacts/%s", m->outlet.url, path);
+    return call(m, body, type);
 }
 
 struct pr_json pr_mlflow_body(struct pr_mlflow *m)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The job has the names, units and meaning of the dialect stouputils. The machine has those of
  * MLflow's own monitor (its megabytes are 1e6 bytes), so that they are on its page of system
- * metrics. power_usage_percentage is not there: no limit of power is recorded. */
+ * metrics. */
 #include "publish/mlflow_names.h"
 
 #include <errno.h>
@@ -53,6 +53,11 @@ static double gpu_memory(const struct pr_row *row)
     return share(of_gpu(row, METRIC_GPU_MEM_USED), of_gpu(row, METRIC_GPU_MEM_TOTAL));
 }
 
+static double gpu_power(const struct pr_row *row)
+{
+    return share(of_gpu(row, METRIC_GPU_POWER), of_gpu(row, METRIC_GPU_POWER_LIMIT));
+}
+
 static const struct pr_column system_columns[] = {
     {.name = "cpu_utilization_percentage", .number = cpu, PERCENTAGE},
     {.name = "system_memory_usage_megabytes", .metric = METRIC_SYSTEM_MEM_USED, MEGABYTES},
@@ -69,6 +74,7 @@ static const struct pr_column gpu_columns[] = {
     {.name = "memory_usage_megabytes", .metric = METRIC_GPU_MEM_USED, MEGABYTES},
     {.name = "utilization_percentage", .metric = METRIC_GPU_UTIL, PERCENTAGE},
     {.name = "power_usage_watts", .metric = METRIC_GPU_POWER, ALL},
+    {.name = "power_usage_percentage", .number = gpu_power, PERCENTAGE},
 };
 static const struct pr_table system_table = {.each = EACH_SAMPLE, COLUMNS(system_columns)},
                              gpu_table = {.each = EACH_GPU, COLUMNS(gpu_columns)};

@@ -17,7 +17,7 @@ struct pr_outlet {
     struct pr_http_answer answer; /* the last one */
     char why[200];                /* of the last failure */
     int64_t rejected;             /* points that the server would not have, of what it took */
-    char remark[200];             /* what it says of that, or of a refusal; "" for nothing */
+    char remark[200];             /* what its user should know; "" for nothing */
 };
 
 /* Calls return 0, -EAGAIN where trying again may help, or another -errno where it does not; then
@@ -25,6 +25,7 @@ struct pr_outlet {
 struct pr_outlet_ops {
     const char *kind;
     bool each_time; /* it is described whenever somebody goes on with the run, not only at first */
+    bool mild;      /* its remarks are of no loss */
     bool sparse;    /* a GPU is in those samples alone in which it was read */
     /* Sees to it that there is a place for the run: `remote`. Nothing where it is known. */
     int (*begin)(struct pr_outlet *o);

@@ -101,13 +101,16 @@ static void say_failure(struct pr_publisher *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* What the server would not have; how much it was in the end is in the summary. */
+/* What the server would not have, once: how much it was in the end is in the summary. */
 static void say_remark(struct pr_publisher *p)
 {
-    char *remark = p->sending.outlet->remark;
+    struct pr_outlet *o = p->sending.outlet;
     pthread_mutex_lock(&p->lock);
-    if (*remark && !p->remarked && p->events) {
-        pr_event_problem(p->events, elapsed(p), "%s: %.150s", kind_of(p), remark);
+    if (*o->remark && o->ops->mild && p->events) {
+        pr_event_note(p->events, elapsed(p), "%s: %.180s", kind_of(p), o->remark);
+        *o->remark = '\0';
+    } else if (*o->remark && !p->remarked && p->events) {
+        pr_event_problem(p->events, elapsed(p), "%s: %.150s", kind_of(p), o->remark);
         p->remarked = true;
     }
     pthread_mutex_unlock(&p->lock);

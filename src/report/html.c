@@ -52,3 +52,16 @@ int pr_model_html_compared(struct pr_buf *out, const struct pr_model *const *run
     pr_buf_done(&json);
     return failed ? pr_error(err, ENOMEM, "out of memory") : 0;
 }
+
+int pr_model_page(struct pr_buf *out, const struct pr_stored *r, struct proctor_error *err)
+{
+    struct pr_model m = {0};
+    const struct pr_model *const one = &m;
+    int code = pr_model_html_ready(err);
+    if (code == 0)
+        code = pr_model_read(&m, r, MODEL_BYTES, err);
+    if (code == 0)
+        code = pr_model_html(out, &one, 1, err);
+    pr_model_done(&m);
+    return code;
+}

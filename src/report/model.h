@@ -96,3 +96,5 @@ void pr_model_json_compared(struct pr_buf *out, const struct pr_model *const *ru
                             const char *comparison);
 int pr_model_html_compared(struct pr_buf *out, const struct pr_model *const *runs, size_t count,
                            const char *comparison, struct proctor_error *err);
+/* The page of one run. */
+int pr_model_page(struct pr_buf *out, const struct pr_stored *r, struct proctor_error *err);

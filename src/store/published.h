@@ -13,7 +13,7 @@ struct pr_published {
     char node[64];
     bool owned;       /* we have made it there, and close it */
     int64_t sample;   /* the last that the server has; 0 for none */
-    bool ended;       /* it also knows how the run ended */
+    bool ended;       /* it also knows how the run ended, and has the report */
     int64_t refused;  /* samples before that which it would not have */
     int64_t rejected; /* points that it would not have of the others */
 };

@@ -97,6 +97,13 @@ class Mlflow:
         """The params or tags of a run."""
         return {p["key"]: p["value"] for p in self.run(run_id)["data"].get(kind, [])}
 
+    def artifact(self, run_id, path):
+        """The bytes of a file among the artifacts of a run."""
+        place = self.run(run_id)["info"]["artifact_uri"].removeprefix("mlflow-artifacts:/")
+        with urllib.request.urlopen(f"{self.url}/api/2.0/mlflow-artifacts/artifacts/{place}/{path}",
+                                    timeout=60) as answer:
+            return answer.read()
+
     def keys(self, run_id):
         return {m["key"] for m in self.run(run_id)["data"].get("metrics", [])}
 

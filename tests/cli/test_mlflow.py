@@ -106,6 +106,9 @@ def test_every_point_comes_back(proctor, alive):
     assert float(params["proctor.limit.memory_bytes"]) > 0 and float(params["proctor.limit.cpu_cores"]) > 0
     assert tags["proctor.run"] == query(path, "SELECT id FROM run")[0]
     assert tags["proctor.exit_code"] == "0" and float(tags["proctor.duration_seconds"]) > 1.9
+    report = proctor.folder / "report.html"
+    assert proctor("report", path, "-o", report).returncode == 0
+    assert alive.artifact(remote, "proctor/report.html") == report.read_bytes()
     # One file that needs no other.
     assert sorted(p.name for p in proctor.folder.glob("a.proctor*")) == ["a.proctor"]
 
@@ -132,15 +135,22 @@ def test_a_run_that_is_there_is_used_and_stays_open(proctor, alive):
     path, remote = proctor.folder / "a.proctor", alive.create_run()
     env = {"MLFLOW_TRACKING_URI": alive.url, "MLFLOW_RUN_ID": remote, "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING": "true"}
     done = proctor.run("-o", path, "-i", "100ms", "--mlflow", "--average", "3", "--", "sh", "-c",
-                       'echo "$PROCTOR_MLFLOW_RUN_ID $MLFLOW_RUN_ID $MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"; sleep 1',
+                       'echo "$PROCTOR_MLFLOW_RUN_ID $MLFLOW_RUN_ID $MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"; sleep 1; exit 3',
                        env=env)
-    assert done.returncode == 0 and said(done.stderr) == [], done.stderr
+    assert done.returncode == 3 and said(done.stderr) == [], done.stderr
     assert done.stdout.split() == [remote, remote, "false"]
     assert remote_of(path)[:2] == (remote, 0)
     check_points(alive, path, remote)
     assert alive.run(remote)["info"]["status"] == "RUNNING"
     assert alive.pairs(remote, "params") == {}  # they could not be changed by the next one
     assert alive.pairs(remote, "tags")["proctor.command"].startswith("sh -c")
+    assert alive.artifact(remote, "proctor/report.html").startswith(b"<!")
+    # Nor is it closed by who sends the rest.
+    base = open_run(path, "rw")
+    base.execute("UPDATE publications SET sample = 0, ended = 0")
+    base.close()
+    assert proctor("push", path, "--mlflow", alive.url, env=env).returncode == 0
+    assert remote_of(path)[3] == 1 and alive.run(remote)["info"]["status"] == "RUNNING"
 
 
 def test_a_job_can_join(proctor, alive):
@@ -177,21 +187,22 @@ def test_experiment_prefix_and_node(proctor, alive):
 def test_a_server_that_dies_and_comes_back_has_everything(proctor, alive):
     path = proctor.folder / "a.proctor"
     go = proctor.folder / "go"
-    running = proctor.start("run", "-o", path, "-i", "100ms", "--flush-timeout", "60s", f"--mlflow={alive.url}", "--",
+    running = proctor.start("run", "-o", path, "-i", "10ms", "--flush-timeout", "60s", f"--mlflow={alive.url}", "--",
                             "sh", "-c", f"while ! test -e {go}; do sleep 0.1; done")
     wait_until(lambda: path.exists() and path.stat().st_size and sent(path) > 0, "the first samples to be sent")
     alive.kill()
-    before = query(path, "SELECT max(sample) FROM job_samples")[0]
-    wait_until(lambda: query(path, "SELECT max(sample) FROM job_samples")[0] > before + 10, "samples meanwhile")
+    before = sent(path)
+    wait_until(lambda: query(path, "SELECT max(sample) FROM job_samples")[0] > before + 300, "samples meanwhile")
+    assert sent(path) == before
     alive.start()
-    time.sleep(1)
     go.touch()
     status, _, err = finish(running, timeout=120)
     assert status == 0, err
     assert not any("not sent" in line for line in said(err)), err
     remote, _, sample, ended = remote_of(path)
     assert ended == 1 and sample == query(path, "SELECT max(sample) FROM job_samples")[0]
-    check_points(alive, path, remote)
+    late = sum(p[0] > before for points in expected(path).values() for p in points)
+    assert check_points(alive, path, remote) > late > 2000  # which went out in one flush
     assert alive.run(remote)["info"]["status"] == "FINISHED"
 
 
@@ -275,3 +286,62 @@ def test_thousands_of_points_make_no_second_run_file(proctor, alive):
     folder = Path(proctor.folder / "home/.local/state/proctor/runs")
     assert [p.suffix for p in folder.iterdir()] == [".proctor"]
     assert os.stat(proctor.runs()[0]).st_mode & 0o777 == 0o600
+
+
+def test_four_nodes_of_one_job_are_one_run(proctor, alive):
+    """They have one run id. Who comes before the first node waits for it."""
+    files = {n: proctor.folder / f"{n}.proctor" for n in range(5)}
+
+    def words(node, *more):
+        return ["run", "-q", "-o", files[node], "-i", "100ms", "--run-id", "shared", "--node", node, *more, "--", "sh"]
+    running = []
+    for node in (3, 1, 0, 2):
+        running.append(proctor.start(*words(node, f"--mlflow={alive.url}"), "-c",
+                                     'echo "$PROCTOR_MLFLOW_RUN_ID"; sleep 1.5'))
+        time.sleep(0.3)
+    ended = [finish(r, timeout=60) for r in running]
+    assert [(status, err) for status, _, err in ended] == [(0, "")] * 4
+    remote = remote_of(files[0])[0]
+    assert {out.strip() for _, out, _ in ended} == {remote_of(files[n])[0] for n in range(4)} == {remote}
+    runs = alive.api("runs/search", {"experiment_ids": ["0"], "filter": "tags.`proctor.run` LIKE 'shared%'"})["runs"]
+    assert [r["info"]["run_id"] for r in runs] == [remote]
+    check_nodes(alive, remote, files, range(4))
+    assert alive.run(remote)["info"]["status"] == "FINISHED"
+    assert {f"proctor.node_{n}.command" for n in range(4)} <= set(alive.pairs(remote, "params"))
+    # One more, sent later, which has failed.
+    assert proctor(*words(4), "-c", "exit 3").returncode == 3
+    done = proctor("push", files[4], "--mlflow", alive.url)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    check_nodes(alive, remote, files, range(5))
+    assert alive.run(remote)["info"]["status"] == "FAILED"
+
+
+def check_nodes(server, remote, files, nodes):
+    """All points of all nodes, each under its own names, and a report of each."""
+    want = {}
+    for n in nodes:
+        want |= expected(files[n], prefix=f"process/node_{n}/", system=f"system/node_{n}/")
+        assert server.artifact(remote, f"proctor/node_{n}/report.html").startswith(b"<!")
+    assert server.keys(remote) == set(want)
+    for key, points in want.items():
+        got = server.history(remote, key)
+        assert [p[:2] for p in got] == [p[:2] for p in points], key
+        assert [p[2] for p in got] == pytest.approx([p[2] for p in points], rel=1e-12, abs=1e-12), key
+
+
+def test_a_node_whose_first_node_has_no_run_makes_its_own(proctor, alive):
+    path = proctor.folder / "a.proctor"
+    assert proctor.run("-q", "-o", path, "--run-id", "lonely", "--node", "2", "--", "true").returncode == 0
+    base = open_run(path, "rw")
+    base.execute("UPDATE run SET started = started - 20000000000, ended = ended - 20000000000")  # it has waited
+    base.close()
+    done = proctor("push", path, "--mlflow", alive.url)
+    remote = remote_of(path)[0]
+    assert done.returncode == 0 and "node_0 has made no run for lonely" in done.stderr, done.stderr
+    assert alive.run(remote)["info"]["status"] == "FINISHED"
+    assert alive.pairs(remote, "tags")["proctor.run"] == "lonely node_2"
+    base = open_run(path, "rw")
+    base.execute("DELETE FROM publications")  # as if its answer had not come
+    base.close()
+    done = proctor("push", path, "--mlflow", alive.url)
+    assert done.returncode == 0 and done.stderr == "" and remote_of(path)[0] == remote, done.stderr

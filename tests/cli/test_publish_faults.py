@@ -42,14 +42,14 @@ class Handler(BaseHTTPRequestHandler):
         server = self.server
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         server.requests.append((time.monotonic(), self.path, dict(self.headers), body))
-        if server.fault:
+        if server.fault and (self.command == "PUT" or not server.files_only):
             return server.fault(self)
         if "runs/create" in self.path or "runs/get" in self.path:
-            info = {"run_id": RUN, "status": "RUNNING"}
+            info = {"run_id": RUN, "status": "RUNNING", "artifact_uri": server.artifacts}
             return self.answer(body=json.dumps({"run": {"info": info}}).encode())
         return self.answer()
 
-    do_GET = do_POST = handle_any
+    do_GET = do_POST = do_PUT = handle_any
 
 
 class Server(ThreadingHTTPServer):
@@ -58,7 +58,9 @@ class Server(ThreadingHTTPServer):
     def __init__(self, fault=None):
         super().__init__(("127.0.0.1", 0), Handler)
         self.fault = fault
+        self.files_only = False  # it has the fault with files alone
         self.requests = []
+        self.artifacts = f"mlflow-artifacts:/0/{RUN}/a b"
         self.silent = threading.Event()  # who says nothing waits for the end of the test
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -222,6 +224,58 @@ def test_attempts_become_rare(proctor, serve):
     assert len([line for line in said(done.stderr) if "tried again" in line]) == 1
 
 
+# --- the report -----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["silent", "500", "half"])
+def test_a_report_that_could_not_be_sent_is_pushed_later(proctor, serve, name):
+    server, path = serve(FAULTS[name]), proctor.folder / "a.proctor"
+    server.files_only = True
+    began = time.monotonic()
+    done = proctor.run("-o", path, "-i", "100ms", "--flush-timeout", "1s", f"--mlflow={server.url}", "--", "sleep", "0.5")
+    assert done.returncode == 0 and time.monotonic() - began < 4.5 * SLACK
+    text = "\n".join(said(done.stderr))
+    assert "the report" in text and "proctor push" in text, text
+    assert json.loads(server.sent("runs/update")[0][3])["status"] == "FINISHED"
+    assert query(path, "SELECT ended FROM publications") == [0]
+    server.fault, server.requests[:] = None, []
+    report = proctor.folder / "r.html"
+    assert proctor("report", path, "-o", report).returncode == 0
+    for expected in ([report.read_bytes()], []):
+        done = proctor("push", path, "--mlflow", server.url)
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+        files = server.sent("mlflow-artifacts")
+        assert [r[3] for r in files] == expected
+        server.requests.clear()
+    assert files == [] and query(path, "SELECT ended FROM publications") == [1]
+
+
+def test_where_and_as_what_the_report_goes(proctor, serve):
+    server = serve()
+    done = proctor.run("-q", "--node", "3", f"--mlflow={server.url}/pre/fix", "--", "true",
+                       env={"MLFLOW_TRACKING_TOKEN": "tok", "MLFLOW_WORKSPACE": "ours"})
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    (_, place, headers, body), = server.sent("mlflow-artifacts")
+    assert place == f"/pre/fix/api/2.0/mlflow-artifacts/artifacts/0/{RUN}/a%20b/proctor/node_3/report.html"
+    assert headers["Content-Type"] == "text/html" and headers["Authorization"] == "Bearer tok"
+    assert b"</html>" in body
+    assert {r[2].get("X-MLFLOW-WORKSPACE") for r in server.requests} == {"ours"}
+
+
+@pytest.mark.parametrize("artifacts", ["s3://bucket/0/x", "", "mlflow-artifacts://elsewhere:1/0/x", "refused"])
+def test_where_no_report_can_be_that_is_said_once(proctor, serve, artifacts):
+    """It is no trouble: --strict does not mind."""
+    server, path = serve(), proctor.folder / "a.proctor"
+    if artifacts == "refused":
+        server.fault, server.files_only = FAULTS["refuses"], True
+    else:
+        server.artifacts = artifacts
+    done = proctor.run("--strict", "-o", path, "--flush-timeout", "5s", f"--mlflow={server.url}", "--", "true")
+    assert done.returncode == 0, done.stderr
+    assert len([line for line in said(done.stderr) if "the report is not there" in line]) == 1, done.stderr
+    assert len(server.sent("mlflow-artifacts")) == (artifacts == "refused")
+    assert query(path, "SELECT ended FROM publications") == [1]
+
+
 # --- secrets --------------------------------------------------------------------------------------
 
 def authorization(server):
@@ -307,20 +361,51 @@ def certificate(tmp_path):
     return name, key
 
 
-def test_certificates(proctor, serve, certificate):
-    server = serve()
+def with_tls(server, certificate, clients=None):
+    """Puts TLS before a server; its address then. clients: whose certificates are asked for."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
+    if clients:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(clients)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    url = server.url.replace("http:", "https:")
-    path = proctor.folder / "a.proctor"
+    return server.url.replace("http:", "https:")
+
+
+def test_certificates(proctor, serve, certificate):
+    server = serve()
+    url = with_tls(server, certificate)
+    path, folder = proctor.folder / "a.proctor", proctor.folder / "believed"
     done = proctor.run("-o", path, f"--mlflow={url}", "--", "sh", "-c", "exit 4")
     assert done.returncode == 4 and "certificate" in done.stderr and not server.requests
-    for env in ({"MLFLOW_TRACKING_SERVER_CERT_PATH": str(certificate[0])}, {"MLFLOW_TRACKING_INSECURE_TLS": "true"}):
+    folder.mkdir()
+    name = subprocess.run(["openssl", "x509", "-hash", "-noout", "-in", certificate[0]], check=True,
+                          capture_output=True, text=True).stdout.strip()
+    (folder / f"{name}.0").write_bytes(certificate[0].read_bytes())
+    for env in ({"MLFLOW_TRACKING_SERVER_CERT_PATH": str(certificate[0])},
+                {"MLFLOW_TRACKING_SERVER_CERT_PATH": str(folder)}, {"MLFLOW_TRACKING_INSECURE_TLS": "true"}):
         server.requests.clear()
         done = proctor.run(f"--mlflow={url}", "--", "true", env=env)
-        assert done.returncode == 0 and said(done.stderr) == [], done.stderr
+        assert done.returncode == 0 and said(done.stderr) == [], (env, done.stderr)
         assert server.sent("log-batch")
+
+
+def test_our_own_certificate(proctor, serve, certificate):
+    """One file has the certificate and its key, as MLflow's client takes it."""
+    ours = proctor.folder / "ours.pem"
+    ours.write_bytes(certificate[0].read_bytes() + certificate[1].read_bytes())
+    server = serve()
+    url = with_tls(server, certificate, clients=certificate[0])
+    believed = {"MLFLOW_TRACKING_SERVER_CERT_PATH": str(certificate[0])}
+    done = proctor.run("--flush-timeout", "500ms", f"--mlflow={url}", "--", "sh", "-c", "exit 4", env=believed)
+    assert done.returncode == 4 and "not sent" in done.stderr and not server.requests, done.stderr
+    done = proctor.run("--flush-timeout", "500ms", f"--mlflow={url}", "--", "true",
+                       env={**believed, "MLFLOW_TRACKING_CLIENT_CERT_PATH": "/no/such/file.pem"})
+    assert done.returncode == 0 and "not sent" in done.stderr and not server.requests, done.stderr
+    done = proctor.run(f"--mlflow={url}", "--", "true",
+                       env={**believed, "MLFLOW_TRACKING_CLIENT_CERT_PATH": str(ours)})
+    assert done.returncode == 0 and said(done.stderr) == [], done.stderr
+    assert server.sent("log-batch") and server.sent("mlflow-artifacts")
 
 
 # --- what is no server ----------------------------------------------------------------------------
@@ -365,7 +450,8 @@ def test_nodes(proctor, serve, env, node):
 GPU_KEYS = {"memory_usage_percentage": lambda v: 100 * v["gpu.mem.used"] / v["gpu.mem.total"],
             "memory_usage_megabytes": lambda v: v["gpu.mem.used"] / 1e6,
             "utilization_percentage": lambda v: 100 * v["gpu.util"],
-            "power_usage_watts": lambda v: v["gpu.power"]}
+            "power_usage_watts": lambda v: v["gpu.power"],
+            "power_usage_percentage": lambda v: 100 * v["gpu.power"] / v["gpu.power.limit"]}
 
 
 def gpu_points(requests):
@@ -396,9 +482,10 @@ def test_gpus_also_where_a_push_goes_on(proctor, serve):
                 if None not in (line["values"][k] for k in of.__code__.co_consts if isinstance(k, str)):
                     key = f"system/gpu_{line['name'].removeprefix('gpu')}_{name}"
                     want.setdefault(key, {})[samples] = pytest.approx(of(line["values"]))
-    assert {k.split("_")[1] for k in want} == {"0", "1"} and len(want) >= 6
+    assert {k.split("_")[1] for k in want} == {"0", "1"} and len(want) >= 8
     got = gpu_points(server.sent("log-batch"))
     assert got == want
+    assert set(got["system/gpu_1_power_usage_percentage"].values()) == {62.5}  # 250 of 400 W
     middle = query(path, "SELECT max(sample) / 2 FROM job_samples")[0]
     base = open_run(path, "rw")
     base.execute("UPDATE publications SET sample = ?, ended = 0", (middle,))

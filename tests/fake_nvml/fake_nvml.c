@@ -136,6 +136,7 @@ PUBLIC int nvmlDeviceGetMemoryInfo(void *device, struct memory *m)
 }
 
 GET(nvmlDeviceGetPowerUsage, "power", 250000)
+GET(nvmlDeviceGetEnforcedPowerLimit, "limit", 400000)
 
 PUBLIC int nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *v);
 PUBLIC int nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *v)
@@ -310,11 +311,13 @@ PUBLIC int nvmlDeviceGetFieldValues(void *device, int count, struct field *f)
     for (int i = 0; i < count; i++) {
         unsigned v = 0;
         f[i].type = 3;
-        f[i].result = f[i].id == 186                     ? put(device, "power", &v, 250000)
+        bool power = f[i].id == 186, limit = f[i].id == 190;
+        f[i].result = power || limit
+                          ? put(device, power ? "power" : "limit", &v, power ? 250000 : 400000)
                       : f[i].id == 197 || f[i].id == 198 ? answer(d, "pcie")
                                                          : NOT_SUPPORTED;
         f[i].value =
-            f[i].id == 186 ? v : (unsigned long long)(now() * (f[i].id == 198 ? 3e6 : 1e6));
+            power || limit ? v : (unsigned long long)(now() * (f[i].id == 198 ? 3e6 : 1e6));
     }
     return OK;
 }

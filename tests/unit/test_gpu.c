@@ -125,6 +125,7 @@ static void test_amdgpu(void **state)
     assert_exactly(of(a, METRIC_GPU_MEM_USED), 1234567168);
     assert_exactly(of(a, METRIC_GPU_MEM_TOTAL), 68702699520);
     assert_near(of(a, METRIC_GPU_POWER), 43, 1e-9);
+    assert_near(of(a, METRIC_GPU_POWER_LIMIT), 750, 1e-9);
     assert_near(of(a, METRIC_GPU_TEMP), 41, 1e-9);
     assert_exactly(of(a, METRIC_GPU_CLOCK_SM), 800e6); /* the step that is marked */
     assert_exactly(of(a, METRIC_GPU_CLOCK_MEM), 1600e6);
@@ -152,6 +153,7 @@ static void test_i915(void **state)
     assert_absent(of(i, METRIC_GPU_UTIL));
     assert_contains(why(i, METRIC_GPU_UTIL), "has no file");
     assert_absent(of(i, METRIC_GPU_MEM_USED));
+    assert_absent(of(i, METRIC_GPU_POWER_LIMIT));
 }
 
 static void test_a_sleeping_device_is_not_woken(void **state)
