@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "store/change.h"
 #include "util/clock.h"
 
 #define REFUSALS_MOST 5 /* in a row: then it is not about a request */
@@ -241,5 +242,7 @@ void pr_sending_tell(struct pr_sending *s, struct pr_publishing *ret)
     snprintf(ret->remote, sizeof ret->remote, "%s", s->progress.remote);
     snprintf(ret->error, sizeof ret->error, "%s", s->done ? "" : s->why);
     ret->left = open_file(s, &r) < 0 ? -1 : pr_published_left(r, s->progress.sample);
+    if (r && r->state == RUN_ENDED) /* its recorder could not while we had it open */
+        pr_stored_settle(r);
     pr_stored_close(r);
 }

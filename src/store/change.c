@@ -41,8 +41,12 @@ int pr_stored_complete(struct pr_stored *r, const char *summary, struct proctor_
         pr_db_run(r->db, "ROLLBACK");
         return code;
     }
-    /* Where somebody is reading it stays as it is, and can be read all the same. */
+    pr_stored_settle(r);
+    return 0;
+}
+
+void pr_stored_settle(struct pr_stored *r)
+{
     pr_db_run(r->db, "PRAGMA wal_checkpoint(TRUNCATE)");
     pr_db_run(r->db, "PRAGMA journal_mode=DELETE");
-    return 0;
 }
