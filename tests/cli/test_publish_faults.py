@@ -127,6 +127,21 @@ def test_attempts_become_rare(proctor, serve):
     assert len([line for line in said(done.stderr) if "tried again" in line]) == 1
 
 
+def test_an_experiment_that_another_node_has_made_meanwhile(proctor, serve):
+    def late(handler):
+        server = handler.server
+        if "get-by-name" in handler.path and not server.sent("experiments/create"):
+            return handler.answer(404, b'{"error_code": "RESOURCE_DOES_NOT_EXIST"}')
+        if "get-by-name" in handler.path:
+            server.fault = None
+            return handler.answer(body=b'{"experiment": {"experiment_id": "7"}}')
+        return handler.answer(400, b'{"error_code": "RESOURCE_ALREADY_EXISTS"}')
+    server = serve(late)
+    done = proctor.run("-q", f"--mlflow={server.url}", "--", "true", env={"MLFLOW_EXPERIMENT_NAME": "new"})
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert json.loads(server.sent("runs/create")[0][3])["experiment_id"] == "7"
+
+
 # --- the report -----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", ["silent", "500", "half"])
@@ -228,8 +243,12 @@ def test_secrets_are_nowhere(proctor, serve):
         pushed = proctor.start("push", path, "--mlflow", url)
         if fault:
             wait_until(lambda: "push" in Path(f"/proc/{pushed.pid}/cmdline").read_text(), "push")
+        if fault is FAULTS["hangs up"]:  # it would try for half a minute
+            asked = len(server.requests)
+            wait_until(lambda: len(server.requests) > asked, "push to ask")
+            pushed.terminate()
         status, out, err = finish(pushed, timeout=60)
-        assert status == (1 if fault else 0)
+        assert status == (-15 if fault is FAULTS["hangs up"] else 1 if fault else 0)
         assert SECRET not in out + err and SECRET.encode() not in path.read_bytes()
 
 
