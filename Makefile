@@ -5,7 +5,7 @@ DESTDIR ?=
 BUILD ?= build
 PYTHON = /usr/bin/python3
 
-.PHONY: all demo test test-full fuzz accuracy truth bench growth soak daily-size report-cost install docs format check-format clean
+.PHONY: all demo test test-full fuzz accuracy truth bench growth soak daily-size report-cost publish-cost install docs format check-format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -68,6 +68,10 @@ daily-size: all
 report-cost: all
 	@tools/install-deps test
 	@$(PYTHON) tools/report-cost $(BUILD)/proctor --document doc/performance.md
+
+# What bad servers cost a run that is published: doc/performance.md. Some seven minutes.
+publish-cost: all
+	@$(PYTHON) tools/publish-cost $(BUILD)/proctor --document doc/performance.md
 
 install: all
 	@meson configure $(BUILD) -Dprefix="$(PREFIX)" >/dev/null

@@ -14,33 +14,50 @@
 #define LOOK_FOR   10     /* seconds from our start, for the run that another node makes */
 #define APART_MOST 600000 /* ms between the starts of two nodes */
 
-static int find_experiment(struct pr_mlflow *m)
+static bool failed_with(struct pr_mlflow *m, const char *code)
 {
-    if (*m->experiment)
-        return 0;
-    if (m->setting.experiment_id || !m->setting.experiment) {
-        const char *id = m->setting.experiment_id ? m->setting.experiment_id : "0";
-        snprintf(m->experiment, sizeof m->experiment, "%s", id);
-        return 0;
-    }
+    char error[64] = "";
+    return pr_mlflow_answered(m, "$.error_code", error, sizeof error) && strcmp(error, code) == 0;
+}
+
+/* 0 with its id, -ENODATA where there is none of this name. */
+static int look_up_experiment(struct pr_mlflow *m)
+{
     pr_buf_reset(&m->text);
     pr_buf_str(&m->text, "experiments/get-by-name?experiment_name=");
     pr_http_escape(&m->text, m->setting.experiment);
     int code = pr_mlflow_ask(m, pr_buf_text(&m->text), NULL);
-    if (code == 0 &&
-        pr_mlflow_answered(m, "$.experiment.experiment_id", m->experiment, sizeof m->experiment))
-        return 0;
-    char error[64] = "";
-    pr_mlflow_answered(m, "$.error_code", error, sizeof error);
-    if (code == 0 || strcmp(error, "RESOURCE_DOES_NOT_EXIST") != 0)
-        return code == 0 ? pr_mlflow_fail(m, EAGAIN, "its answer is not MLflow's") : code;
+    if (code < 0)
+        return failed_with(m, "RESOURCE_DOES_NOT_EXIST") ? -ENODATA : code;
+    return pr_mlflow_answered(m, "$.experiment.experiment_id", m->experiment, sizeof m->experiment)
+               ? 0
+               : pr_mlflow_fail(m, EAGAIN, "its answer is not MLflow's");
+}
+
+static int make_experiment(struct pr_mlflow *m)
+{
     struct pr_json j = pr_mlflow_body(m);
     pr_mlflow_member(&j, "name", m->setting.experiment);
     pr_json_close(&j, '}');
-    code = pr_mlflow_ask(m, "experiments/create", &m->body);
-    if (code == 0 && !pr_mlflow_answered(m, "$.experiment_id", m->experiment, sizeof m->experiment))
-        code = pr_mlflow_fail(m, EAGAIN, "its answer is not MLflow's");
-    return code;
+    int code = pr_mlflow_ask(m, "experiments/create", &m->body);
+    if (code < 0) /* another node was faster */
+        return failed_with(m, "RESOURCE_ALREADY_EXISTS") ? look_up_experiment(m) : code;
+    return pr_mlflow_answered(m, "$.experiment_id", m->experiment, sizeof m->experiment)
+               ? 0
+               : pr_mlflow_fail(m, EAGAIN, "its answer is not MLflow's");
+}
+
+static int find_experiment(struct pr_mlflow *m)
+{
+    if (*m->experiment)
+        return 0;
+    if (!m->setting.experiment_id && m->setting.experiment) {
+        int code = look_up_experiment(m);
+        return code == -ENODATA ? make_experiment(m) : code;
+    }
+    snprintf(m->experiment, sizeof m->experiment, "%s",
+             m->setting.experiment_id ? m->setting.experiment_id : "0");
+    return 0;
 }
 
 bool pr_mlflow_follows(const struct pr_mlflow *m)

@@ -294,23 +294,24 @@ def test_four_nodes_of_one_job_are_one_run(proctor, alive):
 
     def words(node, *more):
         return ["run", "-q", "-o", files[node], "-i", "100ms", "--run-id", "shared", "--node", node, *more, "--", "sh"]
-    running = []
+    running, env = [], {"MLFLOW_EXPERIMENT_NAME": "of four nodes"}
     for node in (3, 1, 0, 2):
         running.append(proctor.start(*words(node, f"--mlflow={alive.url}"), "-c",
-                                     'echo "$PROCTOR_MLFLOW_RUN_ID"; sleep 1.5'))
+                                     'echo "$PROCTOR_MLFLOW_RUN_ID"; sleep 1.5', env=env))
         time.sleep(0.3)
     ended = [finish(r, timeout=60) for r in running]
     assert [(status, err) for status, _, err in ended] == [(0, "")] * 4
     remote = remote_of(files[0])[0]
     assert {out.strip() for _, out, _ in ended} == {remote_of(files[n])[0] for n in range(4)} == {remote}
-    runs = alive.api("runs/search", {"experiment_ids": ["0"], "filter": "tags.`proctor.run` LIKE 'shared%'"})["runs"]
+    experiment = alive.api("experiments/get-by-name", experiment_name="of four nodes")["experiment"]["experiment_id"]
+    runs = alive.api("runs/search", {"experiment_ids": [experiment]})["runs"]
     assert [r["info"]["run_id"] for r in runs] == [remote]
     check_nodes(alive, remote, files, range(4))
     assert alive.run(remote)["info"]["status"] == "FINISHED"
     assert {f"proctor.node_{n}.command" for n in range(4)} <= set(alive.pairs(remote, "params"))
     # One more, sent later, which has failed.
     assert proctor(*words(4), "-c", "exit 3").returncode == 3
-    done = proctor("push", files[4], "--mlflow", alive.url)
+    done = proctor("push", files[4], "--mlflow", alive.url, env=env)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     check_nodes(alive, remote, files, range(5))
     assert alive.run(remote)["info"]["status"] == "FAILED"

@@ -4,77 +4,19 @@ anything, and no secret gets out."""
 import base64
 import json
 import os
-import socket
-import ssl
 import statistics
 import subprocess
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from faulty_server import FAULTS, RUN, Handler, Server, make_certificate, with_tls
 from mlflow_server import free_port
 from proctor_cli import PROCTOR, SLACK, finish, open_run, query, said, skip_visibly, wait_until
 
 BUILD = Path(os.environ.get("PROCTOR_BUILD") or Path(PROCTOR).parent)
-RUN = "0123456789abcdef0123456789abcdef"
 SECRET = "h1dden-pass"
-
-
-class Handler(BaseHTTPRequestHandler):
-    """As much of MLflow as a run needs; `fault`, where there is one, answers instead."""
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, status=200, body=b"{}", headers=()):
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def handle_any(self):
-        server = self.server
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        server.requests.append((time.monotonic(), self.path, dict(self.headers), body))
-        if server.fault and (self.command == "PUT" or not server.files_only):
-            return server.fault(self)
-        if "runs/create" in self.path or "runs/get" in self.path:
-            info = {"run_id": RUN, "status": "RUNNING", "artifact_uri": server.artifacts}
-            return self.answer(body=json.dumps({"run": {"info": info}}).encode())
-        return self.answer()
-
-    do_GET = do_POST = do_PUT = handle_any
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, fault=None):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.fault = fault
-        self.files_only = False  # it has the fault with files alone
-        self.requests = []
-        self.artifacts = f"mlflow-artifacts:/0/{RUN}/a b"
-        self.silent = threading.Event()  # who says nothing waits for the end of the test
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def handle_error(self, *_):
-        pass  # who hangs up in the middle is what is tested
-
-    def close(self):
-        self.silent.set()
-        self.shutdown()
-        self.server_close()
-
-    def sent(self, part):
-        return [r for r in self.requests if part in r[1]]
 
 
 @pytest.fixture
@@ -87,45 +29,6 @@ def serve():
     yield make
     for server in servers:
         server.close()
-
-
-def hang_up(handler):
-    handler.close_connection = True
-    handler.connection.shutdown(socket.SHUT_RDWR)
-
-
-def half(handler):
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{")
-    hang_up(handler)
-
-
-def garbage(handler):
-    handler.wfile.write(b"\x00\xff not HTTP at all \r\n\r\n")
-    hang_up(handler)
-
-
-def drip(handler):
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n")
-    while not handler.server.silent.wait(0.2):
-        handler.wfile.write(b" ")
-
-
-FAULTS = {
-    "silent": lambda h: h.server.silent.wait(),
-    "drip": drip,
-    "hangs up": hang_up,
-    "half": half,
-    "no HTTP": garbage,
-    "another page": lambda h: h.answer(body=b"<html>" * 100),
-    "10 MB": lambda h: h.answer(body=b"x" * 10_000_000),
-    "10 MB of JSON": lambda h: h.answer(body=b"[" * 10_000_000),
-    "500": lambda h: h.answer(500),
-    "503, later": lambda h: h.answer(503, headers=[("Retry-After", "3600")]),
-    "refuses": lambda h: h.answer(403, b'{"message": "no"}'),
-    "elsewhere": lambda h: h.answer(302, headers=[("Location", "http://127.0.0.1:9/")]),
-    "null": lambda h: h.answer(body=b"null"),
-    "wrong types": lambda h: h.answer(body=b'{"run": {"info": {"run_id": {"a": [1]}}}, "message": 7}'),
-}
 
 
 def job_time(path):
@@ -153,9 +56,9 @@ def test_a_bad_server_costs_nothing(proctor, serve, name):
     assert sorted(p.name for p in proctor.folder.glob("a.proctor*")) == ["a.proctor"]
 
 
-@pytest.mark.parametrize("name", ["dead", "silent", "drip", "10 MB", "hangs up", "500"])
+@pytest.mark.parametrize("name", ["dead", "drip", "hangs up"])
 def test_neither_job_nor_samples_notice(proctor, serve, name):
-    """Beside a run that is not published. The machine is shared: what is really slower is so each time."""
+    """Beside a run that is not published; test_publish_cost.py has others. The machine is shared: what is really slower is so each time."""
     url = serve(FAULTS[name]).url if name != "dead" else f"http://127.0.0.1:{free_port()}"
     path = proctor.folder / "a.proctor"
     seen = []
@@ -222,6 +125,21 @@ def test_attempts_become_rare(proctor, serve):
     assert done.returncode == 0
     assert 2 <= len(server.requests) <= 9  # 1, 2, 4 seconds with up to half of it chance, and the end
     assert len([line for line in said(done.stderr) if "tried again" in line]) == 1
+
+
+def test_an_experiment_that_another_node_has_made_meanwhile(proctor, serve):
+    def late(handler):
+        server = handler.server
+        if "get-by-name" in handler.path and not server.sent("experiments/create"):
+            return handler.answer(404, b'{"error_code": "RESOURCE_DOES_NOT_EXIST"}')
+        if "get-by-name" in handler.path:
+            server.fault = None
+            return handler.answer(body=b'{"experiment": {"experiment_id": "7"}}')
+        return handler.answer(400, b'{"error_code": "RESOURCE_ALREADY_EXISTS"}')
+    server = serve(late)
+    done = proctor.run("-q", f"--mlflow={server.url}", "--", "true", env={"MLFLOW_EXPERIMENT_NAME": "new"})
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert json.loads(server.sent("runs/create")[0][3])["experiment_id"] == "7"
 
 
 # --- the report -----------------------------------------------------------------------------------
@@ -325,8 +243,12 @@ def test_secrets_are_nowhere(proctor, serve):
         pushed = proctor.start("push", path, "--mlflow", url)
         if fault:
             wait_until(lambda: "push" in Path(f"/proc/{pushed.pid}/cmdline").read_text(), "push")
+        if fault is FAULTS["hangs up"]:  # it would try for half a minute
+            asked = len(server.requests)
+            wait_until(lambda: len(server.requests) > asked, "push to ask")
+            pushed.terminate()
         status, out, err = finish(pushed, timeout=60)
-        assert status == (1 if fault else 0)
+        assert status == (-15 if fault is FAULTS["hangs up"] else 1 if fault else 0)
         assert SECRET not in out + err and SECRET.encode() not in path.read_bytes()
 
 
@@ -350,26 +272,10 @@ def test_secrets_of_other_commands(proctor, serve):
 
 @pytest.fixture
 def certificate(tmp_path):
-    """A certificate for 127.0.0.1 that nobody else believes."""
-    name, key = tmp_path / "server.pem", tmp_path / "key.pem"
     try:
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x",
-                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", name],
-                       check=True, capture_output=True)
+        return make_certificate(tmp_path)
     except FileNotFoundError:
         skip_visibly("openssl is not there")
-    return name, key
-
-
-def with_tls(server, certificate, clients=None):
-    """Puts TLS before a server; its address then. clients: whose certificates are asked for."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*certificate)
-    if clients:
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(clients)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    return server.url.replace("http:", "https:")
 
 
 def test_certificates(proctor, serve, certificate):
