@@ -163,9 +163,9 @@ void pr_put_value(struct pr_json *j, const struct pr_model *m, const struct pr_v
     pr_buf_str(&label, v->label);
     if (s && s->mark && *v->label && (s->once || v->stat == FIGURE_MAX))
         pr_buf_printf(&label, " (%s)",
-                      !s->once                                      ? "estimated"
-                      : v->stat == FIGURE_MAX && isnan(s->stats.at) ? MODEL_UNSAMPLED
-                                                                    : s->mark);
+                      s->once && v->stat == FIGURE_MAX && isnan(s->stats.at) ? MODEL_UNSAMPLED
+                      : strncmp(s->mark, "peak ", 5) == 0                    ? s->mark + 5
+                                                                             : s->mark);
     pr_put_text(j, "label", pr_buf_text(&label));
     pr_buf_done(&label);
     pr_put_text(j, "unit", pr_model_unit(v->unit));

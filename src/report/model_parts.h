@@ -89,8 +89,8 @@ struct pr_model_column {
     bool words;
     enum pr_unit unit;
 };
-extern const struct pr_model_column pr_match_columns[], pr_device_columns[];
-extern const size_t pr_match_column_count, pr_device_column_count;
+extern const struct pr_model_column pr_match_columns[], pr_device_columns[], pr_node_columns[];
+extern const size_t pr_match_column_count, pr_device_column_count, pr_node_column_count;
 /* NULL where something can be drawn; else why not, "" for a chart that is then left out. */
 const char *pr_chart_absent(const struct pr_model *m, const struct pr_chart *c);
 /* The text alternative of a chart. */
