@@ -24,6 +24,8 @@ void pr_model_say(struct pr_model *m, struct pr_model_pairs *list, const char *t
 #define MODEL_UNSAMPLED "between samples"
 /* Of a peak that is of no reading, but of the last one and the change of RSS since. */
 #define MODEL_ESTIMATED "peak estimated"
+/* Of a peak that is summed over parts of the run, not over moments. */
+#define MODEL_BOUND "peak at most"
 
 /* The first series of a group, NULL for none. */
 const struct pr_model_series *pr_model_find(const struct pr_model *m, enum pr_group group);

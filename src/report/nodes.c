@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 
 #define HOSTS_NAMED 4
-#define NODES_NAMED 8    /* in a sentence */
-#define APART_LEAST 5    /* seconds between the begin of the first and the last: worth a look, and */
+#define NODES_NAMED 8 /* in a sentence */
+#define APART_LEAST 5 /* seconds between the begin of the first and the last: worth a look, and */
 #define APART_SHARE 0.05 /* of the job's time */
 
 /* --- is it one? --------------------------------------------------------------------------------
@@ -216,10 +216,9 @@ static void find(const struct pr_nodes *n, size_t node, const struct pr_model_fi
 
 static void find_apart(const struct pr_nodes *n)
 {
-    struct pr_model_finding *to =
-        n->apart > fmax(APART_LEAST, APART_SHARE * n->job->duration)
-            ? LIST_ADD(n->job, &n->job->findings)
-            : NULL;
+    struct pr_model_finding *to = n->apart > fmax(APART_LEAST, APART_SHARE * n->job->duration)
+                                      ? LIST_ADD(n->job, &n->job->findings)
+                                      : NULL;
     struct pr_buf text = {0};
     if (!to)
         return;

@@ -25,7 +25,8 @@ static const struct {
     {GROUP_SEND, GROUP_NODE_SEND},
     {GROUP_POWER, GROUPS},
     {GROUP_PROCESSES, GROUPS},
-    {GROUP_GPU_UTIL, GROUP_GPU_UTIL, "gpu.util"}, /* of GPUs there is no sum: a line for each node */
+    {GROUP_GPU_UTIL, GROUP_GPU_UTIL,
+     "gpu.util"}, /* of GPUs there is no sum: a line for each node */
     {GROUP_GPU_IDLE, GROUP_GPU_IDLE, "gpu.idle"},
     {GROUP_GPU_MEMORY, GROUP_GPU_MEMORY, "gpu.mem.used"},
 };
@@ -140,8 +141,8 @@ static void put_known(struct merge *g, double now)
     double known = 0;
     for (size_t i = 0; i < g->count; i++) {
         const struct part *p = &g->parts[i];
-        known += is_there(p, now) &&
-                 (p->cell[GROUP_CPU].weight > 0 || p->cell[GROUP_MEMORY].weight > 0);
+        known +=
+            is_there(p, now) && (p->cell[GROUP_CPU].weight > 0 || p->cell[GROUP_MEMORY].weight > 0);
     }
     pr_curves_put_cell(&g->job->curves, g->known, known, known, known);
 }
@@ -248,8 +249,8 @@ static const char *mark_of(const struct merge *g, size_t plan)
     for (size_t i = 0; i < g->count; i++)
         bound |= g->parts[i].m->curves.width > 0;
     if (g->of[plan] == g->count || !g->of[plan])
-        return bound ? "peak at most" : NULL;
-    return pr_model_text(g->job, "peak %sof %zu of %zu nodes", bound ? "at most, " : "",
+        return bound ? MODEL_BOUND : NULL;
+    return pr_model_text(g->job, "%s of %zu of %zu nodes", bound ? MODEL_BOUND "," : "peak",
                          g->of[plan], g->count);
 }
 
@@ -304,14 +305,13 @@ static void name_own(struct merge *g, size_t plan, size_t node, const char *labe
     const struct pr_model *m = g->parts[node].m;
     const struct pr_model_series *like = pr_model_find(m, plans[plan].sum);
     int curve = g->own[node * COUNT(plans) + plan];
-    struct pr_model_series *s =
-        like && m->curves.items[like->curve].known ? add(g->job, like, curve, plans[plan].node)
-                                                   : NULL;
+    struct pr_model_series *s = like && m->curves.items[like->curve].known
+                                    ? add(g->job, like, curve, plans[plan].node)
+                                    : NULL;
     if (!s)
         return;
     const struct pr_curve *c = &g->job->curves.items[curve];
-    s->key =
-        pr_model_text(g->job, "%s.%s", label, plans[plan].key ? plans[plan].key : like->key);
+    s->key = pr_model_text(g->job, "%s.%s", label, plans[plan].key ? plans[plan].key : like->key);
     s->label = label;
     if (is_summed(plan)) {
         s->stats = like->stats;
@@ -319,8 +319,7 @@ static void name_own(struct merge *g, size_t plan, size_t node, const char *labe
         s->mark = like->mark;
         return;
     }
-    s->stats =
-        (struct pr_figures){c->least, c->integral / c->seconds, c->most, c->most_at, NAN};
+    s->stats = (struct pr_figures){c->least, c->integral / c->seconds, c->most, c->most_at, NAN};
     s->limit = capacity_of(g->job, m, plans[plan].sum);
 }
 
@@ -334,7 +333,8 @@ static void name_all(struct merge *g, const char *const *labels)
     struct pr_model_series *s = add(g->job, &nodes, g->known, GROUP_NODES);
     const struct pr_curve *c = s ? &g->job->curves.items[s->curve] : NULL;
     if (c && c->known)
-        s->stats = (struct pr_figures){c->least, c->integral / c->seconds, c->most, c->most_at, NAN};
+        s->stats =
+            (struct pr_figures){c->least, c->integral / c->seconds, c->most, c->most_at, NAN};
     for (size_t i = 0; i < COUNT(plans); i++)
         for (size_t k = 0; k < g->shown && plans[i].node != GROUPS; k++)
             name_own(g, i, k, labels[k]);
@@ -365,8 +365,7 @@ void pr_nodes_curves(const struct pr_nodes *n)
         pace = fmax(pace, fmax(n->items[i]->curves.interval, n->items[i]->curves.width));
     pr_curves_init(&n->job->curves, pace);
     for (size_t i = 0; i < n->count && !n->job->failed; i++) {
-        g.parts[i] =
-            (struct part){.m = n->items[i], .offset = n->items[i]->began - n->job->began};
+        g.parts[i] = (struct part){.m = n->items[i], .offset = n->items[i]->began - n->job->began};
         take(&g.parts[i]);
     }
     if (!n->job->failed)
