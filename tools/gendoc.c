@@ -253,7 +253,8 @@ static void man_runs(void)
     puts(
         "# RECORDED RUNS\n\n"
         "*RUN* is a file, an id from *proctor ls* or its unique beginning, or *last*: the one that "
-        "began last. Runs are "
+        "began last. A run on several nodes has a file for each (*ID.NODE*): *report ID* takes "
+        "all of them as one job. Runs are "
         "in\n_${PROCTOR_HOME:-${XDG_STATE_HOME:-~/.local/state}/proctor}/runs_. "
         "One that is being recorded can be shown and exported as\nfar as it has come. One whose "
         "recorder was killed has all samples up to the last that was taken, and no summary:\n"

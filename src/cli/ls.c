@@ -160,9 +160,10 @@ static void put_row(struct pr_json *j, const struct pr_run_row *row)
 
 /* --- for people ------------------------------------------------------------------------------- */
 
-enum { ID, STARTED, LASTED, STATUS, CPU, MEMORY, SIZE, COLUMNS };
+enum { ID, NODE, STARTED, LASTED, STATUS, CPU, MEMORY, SIZE, COLUMNS };
 
-static const char *const heads[] = {"ID", "STARTED", "LASTED", "STATUS", "CPU", "MEMORY", "SIZE"};
+static const char *const heads[] = {"ID",     "NODE", "STARTED", "LASTED",
+                                    "STATUS", "CPU",  "MEMORY",  "SIZE"};
 
 static void human(struct pr_buf *out, double v, enum pr_unit unit)
 {
@@ -179,6 +180,9 @@ static void cell(struct pr_buf *out, const struct pr_run_row *row, int column)
     switch (column) {
     case ID:
         pr_text_safe(out, row->id ? row->id : slash ? slash + 1 : "?");
+        break;
+    case NODE:
+        pr_text_safe(out, row->node ? row->node : "");
         break;
     case STARTED:
         if (row->trouble)
@@ -208,6 +212,11 @@ static void measure(const struct pr_run_row *rows, size_t count, int *width)
     struct pr_buf text = {0};
     for (int column = 0; column < COLUMNS; column++)
         width[column] = (int)strlen(heads[column]);
+    bool nodes = false;
+    for (size_t i = 0; i < count; i++)
+        nodes |= rows[i].node != NULL;
+    if (!nodes) /* nobody said so */
+        width[NODE] = 0;
     for (size_t i = 0; i < count; i++)
         for (int column = 0; column < COLUMNS; column++) {
             cell(&text, &rows[i], column);
@@ -249,7 +258,7 @@ static void put_cells(struct pr_buf *out, const struct pr_run_row *row, const in
 {
     struct pr_buf text = {0};
     for (int column = 0; column < COLUMNS; column++) {
-        bool left = column == ID || column == STARTED || column == STATUS;
+        bool left = column == ID || column == NODE || column == STARTED || column == STATUS;
         const char *code = row && column == STATUS && color ? pr_runs_paint(row) : NULL;
         if (!width[column])
             continue;
@@ -273,7 +282,7 @@ static size_t make_room(int *width, size_t columns)
     if (!columns)
         return SIZE_MAX;
     for (int column = 0; column < COLUMNS; column++)
-        used += (size_t)width[column] + 2;
+        used += width[column] ? (size_t)width[column] + 2 : 0;
     while (used + COMMAND_LEAST > columns && hidden < sizeof order / sizeof *order) {
         used -= (size_t)width[order[hidden]] + 2;
         width[order[hidden++]] = 0;

@@ -14,11 +14,12 @@
 #include "cli/runs.h"
 #include "report/document.h"
 #include "report/model.h"
+#include "report/nodes.h"
 #include "report/png.h"
 #include "util/fs.h"
 #include "util/output.h"
 
-#define RUNS_MOST 20
+#define RUNS_MOST 20 /* that are not one job */
 
 /* --- what FILE's ending says --------------------------------------------------------------------
  */
@@ -260,30 +261,64 @@ static int draw_all(const struct known *k, char *const *paths, size_t count,
     return first;
 }
 
+/* Models and what is drawn of them: a job on several nodes comes first. */
+struct made {
+    struct pr_model *models, **order, job;
+    struct known known;
+    bool one; /* it is a job on several nodes */
+};
+
+static int read_models(struct made *w, struct pr_stored *const *runs, size_t count,
+                       struct proctor_error *err)
+{
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        /* Curves are summed before they are reduced to what there is room for. */
+        code = pr_model_read(&w->models[i], runs[i], MODEL_BYTES / (w->one ? 1 : count), err);
+        w->order[i] = &w->models[i];
+    }
+    if (code == 0 && w->one)
+        code = pr_nodes_model(&w->job, w->order, count, MODEL_BYTES / 2, err);
+    struct known *k = &w->known;
+    if (w->one)
+        k->models[k->count++] = &w->job;
+    for (size_t i = 0; code == 0 && i < count && !(w->one && count > NODES_SHOWN); i++) {
+        if (w->one)
+            pr_model_shrink(w->order[i], MODEL_BYTES / 2 / count);
+        if (k->names)
+            code = pr_by_name_read(&k->names[k->count], runs[w->order[i] - w->models], w->order[i],
+                                   err);
+        k->models[k->count++] = w->order[i];
+    }
+    return code;
+}
+
 int pr_report_write(struct pr_stored *const *runs, size_t count, char *const *paths,
                     size_t path_count, const struct pr_report_how *how, struct proctor_error *err)
 {
     bool named = wants_names(paths, path_count, how);
-    struct pr_model *models = calloc(count, sizeof *models);
-    struct known k = {calloc(count, sizeof *k.models),
-                      named ? calloc(count, sizeof *k.names) : NULL, count};
-    int code =
-        models && k.models && (k.names || !named) ? 0 : pr_error(err, ENOMEM, "out of memory");
-    for (size_t i = 0; code == 0 && i < count; i++) {
-        code = pr_model_read(&models[i], runs[i], MODEL_BYTES / count, err);
-        k.models[i] = &models[i];
-        if (code == 0 && named)
-            code = pr_by_name_read(&k.names[i], runs[i], &models[i], err);
-    }
+    struct made w = {.models = calloc(count, sizeof *w.models),
+                     .order = calloc(count, sizeof *w.order),
+                     .one = pr_nodes_are_one(runs, count)};
+    struct known *k = &w.known;
+    k->models = calloc(count + 1, sizeof *k->models);
+    k->names = named ? calloc(count + 1, sizeof *k->names) : NULL;
+    int code = w.models && w.order && k->models && (k->names || !named)
+                   ? 0
+                   : pr_error(err, ENOMEM, "out of memory");
     if (code == 0)
-        code = draw_all(&k, paths, path_count, how, err);
-    for (size_t i = 0; models && i < count; i++)
-        pr_model_done(&models[i]);
-    for (size_t i = 0; k.names && i < count; i++)
-        pr_by_name_done(&k.names[i]);
-    free(models);
-    free(k.models);
-    free(k.names);
+        code = read_models(&w, runs, count, err);
+    if (code == 0)
+        code = draw_all(k, paths, path_count, how, err);
+    pr_model_done(&w.job);
+    for (size_t i = 0; w.models && i < count; i++)
+        pr_model_done(&w.models[i]);
+    for (size_t i = 0; k->names && i <= count; i++)
+        pr_by_name_done(&k->names[i]);
+    free(w.models);
+    free(w.order);
+    free(k->models);
+    free(k->names);
     return code;
 }
 
@@ -301,19 +336,63 @@ static bool is_a_run(const char *path, struct pr_stored *const *runs, size_t cou
     return false;
 }
 
+static bool open_one(const char *run, struct pr_stored **runs, size_t *count)
+{
+    if (*count == NODES_MOST) {
+        pr_complain("report: '%.80s' is too much: at most %d nodes", run, NODES_MOST);
+        return false;
+    }
+    struct pr_stored *r = pr_runs_open("report", run);
+    if (r)
+        runs[(*count)++] = r;
+    return r != NULL;
+}
+
+/* All nodes of a run that was named by its id; where it was repeated under that id, the one run. */
+static bool open_nodes(const char *run, struct pr_stored **runs, size_t *count)
+{
+    struct proctor_error err;
+    char *paths[NODES_MOST];
+    size_t found = 0, first = *count;
+    bool all = pr_store_find_nodes(run, paths, NODES_MOST, &found, &err) == 0;
+    if (!all)
+        pr_complain("report: %s", err.message);
+    for (size_t i = 0; i < found; i++) {
+        all = all && open_one(paths[i], runs, count);
+        free(paths[i]);
+    }
+    if (!all || found < 2 || pr_nodes_are_one(runs + first, found))
+        return all;
+    while (*count > first)
+        pr_stored_close(runs[--*count]);
+    return open_one(run, runs, count);
+}
+
+static bool too_many(struct pr_stored *const *runs, size_t count)
+{
+    if (count <= RUNS_MOST || pr_nodes_are_one(runs, count))
+        return false;
+    pr_complain("report: %zu runs are too much: at most %d that are not one job", count, RUNS_MOST);
+    return true;
+}
+
 static int report(const struct pr_config *c, const struct pr_report_how *how, char *const *names,
                   size_t count)
 {
     struct proctor_error err;
-    struct pr_stored *runs[RUNS_MOST] = {0};
+    struct pr_stored *runs[NODES_MOST] = {0};
     const struct pr_list *into = &c->report_into;
     size_t opened = 0;
-    while (opened < count && (runs[opened] = pr_runs_open("report", names[opened])))
-        opened++;
-    int code = opened < count || (how->append && is_a_run(how->append, runs, count)) ? -ENOENT : 0;
+    bool all = true;
+    for (size_t i = 0; all && i < count; i++)
+        all = open_nodes(names[i], runs, &opened);
+    int code = all && !too_many(runs, opened) ? 0 : -ENOENT;
+    if (code == 0 && how->append && is_a_run(how->append, runs, opened))
+        code = -ENOENT;
     for (size_t i = 0; code == 0 && i < into->count; i++)
-        code = is_a_run(into->items[i], runs, count) ? -ENOENT : 0;
-    if (code == 0 && (code = pr_report_write(runs, count, into->items, into->count, how, &err)) < 0)
+        code = is_a_run(into->items[i], runs, opened) ? -ENOENT : 0;
+    if (code == 0 &&
+        (code = pr_report_write(runs, opened, into->items, into->count, how, &err)) < 0)
         pr_complain("report: %s", err.message);
     for (size_t i = 0; i < opened; i++)
         pr_stored_close(runs[i]);
@@ -350,7 +429,7 @@ int pr_main_report(int argc, char **argv)
 {
     struct pr_config c;
     struct pr_report_how how = {0};
-    int status, first = pr_runs_begin("report", argc, argv, 1, RUNS_MOST, &c, &status);
+    int status, first = pr_runs_begin("report", argc, argv, 1, NODES_MOST, &c, &status);
     size_t count = 0;
     while (first && first + (int)count < argc && argv[first + (int)count])
         count++;

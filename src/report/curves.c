@@ -179,25 +179,37 @@ double pr_curves_since(const struct pr_curves *c, int curve)
     return curve < 0 || c->items[curve].last < 0 ? NAN : c->at - c->items[curve].last;
 }
 
-void pr_curves_put(struct pr_curves *c, int curve, double v, double reach)
+static void put_since(struct pr_curves *c, int curve, double from, double mean, double least,
+                      double most)
 {
-    if (curve < 0 || !(fabs(v) <= VALUE_MOST) || !c->samples)
-        return;
     struct pr_curve *k = &c->items[curve];
-    double from = pr_curves_since(c, curve) <= reach ? k->last : c->from;
     from = fmin(c->at, fmax(from, c->gap_end));
     double seconds = fmax(c->at - from, MOMENT);
-    struct pr_curve_cell what = {v, v, v * seconds, seconds};
+    struct pr_curve_cell what = {least, most, mean * seconds, seconds};
     spread(c, k->cell, &what, from, c->at);
     k->last = c->at;
-    k->least = k->known ? fmin(k->least, v) : v;
-    if (!k->known || v > k->most) {
-        k->most = v;
+    k->least = k->known ? fmin(k->least, least) : least;
+    if (!k->known || most > k->most) {
+        k->most = most;
         k->most_at = c->at;
     }
     k->integral += what.sum;
     k->seconds += seconds;
     k->known++;
+}
+
+void pr_curves_put(struct pr_curves *c, int curve, double v, double reach)
+{
+    if (curve < 0 || !(fabs(v) <= VALUE_MOST) || !c->samples)
+        return;
+    double from = pr_curves_since(c, curve) <= reach ? c->items[curve].last : c->from;
+    put_since(c, curve, from, v, v, v);
+}
+
+void pr_curves_put_cell(struct pr_curves *c, int curve, double mean, double least, double most)
+{
+    if (curve >= 0 && fabs(mean) <= VALUE_MOST && c->samples)
+        put_since(c, curve, c->from, mean, least, most);
 }
 
 void pr_curves_shrink(struct pr_curves *c, size_t most)
@@ -208,6 +220,12 @@ void pr_curves_shrink(struct pr_curves *c, size_t most)
         level(c, most);
     while (c->count > most)
         widen(c);
+}
+
+void pr_curves_bounds(const struct pr_curves *c, size_t i, double *ret_begin, double *ret_end)
+{
+    bounds(c, i, ret_begin, ret_end);
+    *ret_end = fmin(*ret_end, c->at);
 }
 
 double pr_curves_span(const struct pr_curves *c, size_t i)

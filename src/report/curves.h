@@ -47,10 +47,14 @@ void pr_curves_sample(struct pr_curves *c, double at, double interval);
 /* Its value in this sample, which stands for the time since it was last known where that is no
  * longer than reach, else since the sample before. NaN is nothing. */
 void pr_curves_put(struct pr_curves *c, int curve, double v, double reach);
+/* The same of what is a reduction already: its mean, least and most since the sample before. */
+void pr_curves_put_cell(struct pr_curves *c, int curve, double mean, double least, double most);
 /* Seconds since the series was last known, NaN for never. */
 double pr_curves_since(const struct pr_curves *c, int curve);
 /* At most so many buckets. */
 void pr_curves_shrink(struct pr_curves *c, size_t most);
+/* What bucket i is of. */
+void pr_curves_bounds(const struct pr_curves *c, size_t i, double *ret_begin, double *ret_end);
 /* Where bucket i is drawn, and for how many seconds it stands. */
 double pr_curves_at(const struct pr_curves *c, size_t i);
 double pr_curves_span(const struct pr_curves *c, size_t i);

@@ -243,6 +243,7 @@ static void pairs(struct pr_doc *d, const char *title, const struct pr_model_pai
 
 void pr_document_tables(struct pr_doc *d, const struct pr_model *m)
 {
+    rows(d, "Nodes", pr_node_columns, pr_node_column_count, m->nodes.items, m->nodes.count);
     rows(d, "Devices", pr_device_columns, pr_device_column_count, m->devices.items,
          m->devices.count);
     if (!d->markdown) /* Markdown has more of them already */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/model_parts.h"
+#include "report/nodes.h"
 #include "report/recorded.h"
 
 #define POINT_BYTES  24 /* that one bucket of one series is in JSON: mean, least, most */
@@ -105,6 +105,17 @@ double pr_model_mark(const struct pr_model *m, const struct pr_stored *r)
     return pr_model_number(m, r, "$.metrics.\"mem.rss.peak\".peak");
 }
 
+void pr_model_shrink(struct pr_model *m, size_t bytes)
+{
+    if (!m->series.count)
+        return;
+    size_t points = bytes / POINT_BYTES / m->series.count;
+    pr_curves_shrink(&m->curves, points < LEAST_POINTS ? LEAST_POINTS : points);
+    for (size_t i = 0; i < m->measured.count; i++)
+        if (strcmp(m->measured.items[i].what, MODEL_POINTS_SAID) == 0)
+            m->measured.items[i].words = pr_model_points(m);
+}
+
 int pr_model_read(struct pr_model *m, const struct pr_stored *r, size_t bytes,
                   struct proctor_error *err)
 {
@@ -115,10 +126,7 @@ int pr_model_read(struct pr_model *m, const struct pr_stored *r, size_t bytes,
         pr_model_curves(m, r, err, &code);
     if (code < 0)
         return code;
-    if (m->series.count) {
-        size_t points = bytes / POINT_BYTES / m->series.count;
-        pr_curves_shrink(&m->curves, points < LEAST_POINTS ? LEAST_POINTS : points);
-    }
+    pr_model_shrink(m, bytes);
     pr_model_stats(m, r);
     pr_model_tables(m, r);
     pr_model_sparks(m, r);
@@ -130,9 +138,10 @@ int pr_model_read(struct pr_model *m, const struct pr_stored *r, size_t bytes,
 
 void pr_model_done(struct pr_model *m)
 {
-    void *const lists[] = {
-        m->argv.items,     m->labels.items, m->measured.items,  m->facts.items,   m->series.items,
-        m->findings.items, m->events.items, m->processes.items, m->matches.items, m->devices.items};
+    void *const lists[] = {m->argv.items,    m->labels.items,    m->measured.items,
+                           m->facts.items,   m->series.items,    m->findings.items,
+                           m->events.items,  m->processes.items, m->matches.items,
+                           m->devices.items, m->nodes.items};
     for (size_t i = 0; i < m->phases.count; i++)
         free(m->phases.items[i].stats);
     for (size_t i = 0; i < m->processes.count; i++)

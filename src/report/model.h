@@ -44,7 +44,7 @@ struct pr_model_pairs {
 /* A row of a table: texts, then numbers, in the order of its columns. */
 #define MODEL_CELLS 8
 struct pr_model_row {
-    const char *text[2];
+    const char *text[3];
     double value[MODEL_CELLS];
 };
 
@@ -55,7 +55,8 @@ struct pr_model_row {
     }
 
 struct pr_model {
-    const char *id, *name, *command, *cwd, *host, *signal, *verdict; /* NULL: there is none */
+    /* NULL: there is none */
+    const char *id, *name, *command, *cwd, *host, *node, *signal, *verdict;
     enum pr_severity severity;
     double began, duration;
     int exit_code;
@@ -69,7 +70,8 @@ struct pr_model {
     LIST(struct pr_model_event) events;
     LIST(struct pr_model_process) processes;
     LIST(struct pr_model_row) matches, devices;
-    double seen;     /* processes */
+    LIST(struct pr_model_row) nodes; /* of a job on several */
+    double seen;                     /* processes */
     size_t happened; /* events, of which there are fewer in the list where they are many */
     const char *processes_note;
     struct pr_buf summary; /* JSON */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/gpu.h"
-#include "report/model_parts.h"
+#include "report/nodes.h"
 #include "report/summary.h"
 #include "store/replay.h"
 #include "util/clock.h"
@@ -139,18 +139,16 @@ static void add_card(struct gather *g, const struct pr_device *d, double reach)
 
 /* --- what happened ---------------------------------------------------------------------------- */
 
-static bool has_room(const struct gather *g, enum pr_severity severity)
+static bool has_room(const struct pr_model *m, enum pr_severity severity)
 {
-    return g->m->events.count < EVENTS_MOST + (severity > SEVERITY_NOTE ? EVENTS_TROUBLE : 0);
+    return m->events.count < EVENTS_MOST + (severity > SEVERITY_NOTE ? EVENTS_TROUBLE : 0);
 }
 
-/* In the order of time. */
-static void add_event(struct gather *g, double at, const char *kind, enum pr_severity severity,
-                      const char *text)
+void pr_model_add_event(struct pr_model *m, double at, const char *kind, enum pr_severity severity,
+                        const char *text)
 {
-    struct pr_model *m = g->m;
     m->happened++;
-    if (!has_room(g, severity) || !LIST_ADD(m, &m->events))
+    if (!has_room(m, severity) || !LIST_ADD(m, &m->events))
         return;
     size_t i = m->events.count - 1;
     for (; i > 0 && m->events.items[i - 1].at > at; i--)
@@ -168,7 +166,7 @@ static void end_throttling(struct gather *g)
         pr_model_human(&text, t->seconds, UNIT_SECONDS);
         pr_buf_str(&text, ", until ");
         pr_model_human(&text, t->end, UNIT_SECONDS);
-        add_event(g, t->begin, "throttled", SEVERITY_WARN, pr_model_keep(g->m, &text));
+        pr_model_add_event(g->m, t->begin, "throttled", SEVERITY_WARN, pr_model_keep(g->m, &text));
     }
     t->seconds = 0;
     pr_buf_done(&text);
@@ -200,18 +198,18 @@ static void on_event(void *of, const struct pr_event *e)
     enum pr_severity severity = oom                                ? SEVERITY_BAD
                                 : e->type == EVENT_PROBLEM || slow ? SEVERITY_WARN
                                                                    : SEVERITY_NOTE;
-    add_event(g, e->at,
-              oom    ? "oom"
-              : slow ? "throttled"
-                     : "note",
-              severity, pr_model_text(g->m, "%s", e->text));
+    pr_model_add_event(g->m, e->at,
+                       oom    ? "oom"
+                       : slow ? "throttled"
+                              : "note",
+                       severity, pr_model_text(g->m, "%s", e->text));
 }
 
 static void on_mark(void *of, int64_t elapsed, const char *name, const char *data)
 {
     struct gather *g = of;
     const char *words = NULL;
-    if (!has_room(g, SEVERITY_NOTE)) { /* texts are kept: none for what is not */
+    if (!has_room(g->m, SEVERITY_NOTE)) { /* texts are kept: none for what is not */
         g->m->happened++;
         return;
     }
@@ -220,8 +218,8 @@ static void on_mark(void *of, int64_t elapsed, const char *name, const char *dat
         pr_query_text(g->words, 1, data);
         words = pr_query_step(g->words) == 1 ? pr_query_get_text(g->words, 0) : NULL;
     }
-    add_event(g, pr_seconds(elapsed), "mark", SEVERITY_NOTE,
-              pr_model_text(g->m, "%s%s%s", name, words ? " " : "", words ? words : ""));
+    pr_model_add_event(g->m, pr_seconds(elapsed), "mark", SEVERITY_NOTE,
+                       pr_model_text(g->m, "%s%s%s", name, words ? " " : "", words ? words : ""));
 }
 
 static void on_entry(void *of, const struct pr_roll_entry *e)

@@ -27,6 +27,7 @@ static void identity(struct pr_json *j, const struct pr_model *m)
     pr_json_close(j, ']');
     pr_put_text(j, "cwd", m->cwd);
     pr_put_text(j, "host", m->host);
+    pr_put_text(j, "node", m->node);
     pr_put_number(j, "began", m->began);
     pr_put_number(j, "duration", m->duration);
     pr_put_number(j, "exit", m->exit_code < 0 ? NAN : m->exit_code);
@@ -249,9 +250,12 @@ static void run(struct pr_json *j, const struct pr_model *m)
           m->matches.count);
     table(j, "devices", pr_device_columns, pr_device_column_count, m->devices.items,
           m->devices.count);
+    if (m->nodes.count)
+        table(j, "nodes", pr_node_columns, pr_node_column_count, m->nodes.items, m->nodes.count);
     words(j, m);
     pr_json_key(j, "summary");
-    pr_json_raw(j, m->summary.len < SUMMARY_MOST ? m->summary.data : "null");
+    bool there = m->summary.len && m->summary.len < SUMMARY_MOST;
+    pr_json_raw(j, there ? m->summary.data : "null");
     pr_json_close(j, '}');
 }
 
@@ -268,7 +272,8 @@ void pr_model_json_compared(struct pr_buf *out, const struct pr_model *const *ru
     pr_json_key(&j, "model");
     pr_json_int(&j, 1);
     pr_put_text(&j, "proctor", PROCTOR_VERSION);
-    pr_put_text(&j, "title", count == 1 ? runs[0]->name : "proctor: several runs");
+    pr_put_text(&j, "title",
+                count == 1 || runs[0]->nodes.count ? runs[0]->name : "proctor: several runs");
     pr_json_key(&j, "runs");
     pr_json_open(&j, '[');
     for (size_t i = 0; i < count; i++)

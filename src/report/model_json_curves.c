@@ -154,6 +154,19 @@ static void keys(struct pr_json *j, const struct pr_model *m, const char *key, e
     pr_json_close(j, ']');
 }
 
+/* What stands behind the label of a figure; what fewer nodes had is for where there is room. */
+static const char *said_of(const struct pr_model_series *s, enum pr_stat_kind stat)
+{
+    bool peak = stat == FIGURE_MAX;
+    if (!s->mark || (!s->once && !peak))
+        return NULL;
+    if (s->once)
+        return peak && isnan(s->stats.at) ? MODEL_UNSAMPLED : s->mark;
+    return strcmp(s->mark, MODEL_ESTIMATED) == 0                        ? "estimated"
+           : strncmp(s->mark, MODEL_BOUND, sizeof MODEL_BOUND - 1) == 0 ? "at most"
+                                                                        : NULL;
+}
+
 void pr_put_value(struct pr_json *j, const struct pr_model *m, const struct pr_value_of *v)
 {
     keys(j, m, "series", v->group);
@@ -161,11 +174,9 @@ void pr_put_value(struct pr_json *j, const struct pr_model *m, const struct pr_v
     struct pr_buf label = {0};
     const struct pr_model_series *s = pr_model_find(m, v->group);
     pr_buf_str(&label, v->label);
-    if (s && s->mark && *v->label && (s->once || v->stat == FIGURE_MAX))
-        pr_buf_printf(&label, " (%s)",
-                      !s->once                                      ? "estimated"
-                      : v->stat == FIGURE_MAX && isnan(s->stats.at) ? MODEL_UNSAMPLED
-                                                                    : s->mark);
+    const char *mark = s && *v->label ? said_of(s, v->stat) : NULL;
+    if (mark)
+        pr_buf_printf(&label, " (%s)", mark);
     pr_put_text(j, "label", pr_buf_text(&label));
     pr_buf_done(&label);
     pr_put_text(j, "unit", pr_model_unit(v->unit));

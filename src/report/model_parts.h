@@ -24,6 +24,8 @@ void pr_model_say(struct pr_model *m, struct pr_model_pairs *list, const char *t
 #define MODEL_UNSAMPLED "between samples"
 /* Of a peak that is of no reading, but of the last one and the change of RSS since. */
 #define MODEL_ESTIMATED "peak estimated"
+/* Of a peak that is summed over parts of the run, not over moments. */
+#define MODEL_BOUND "peak at most"
 
 /* The first series of a group, NULL for none. */
 const struct pr_model_series *pr_model_find(const struct pr_model *m, enum pr_group group);
@@ -89,8 +91,8 @@ struct pr_model_column {
     bool words;
     enum pr_unit unit;
 };
-extern const struct pr_model_column pr_match_columns[], pr_device_columns[];
-extern const size_t pr_match_column_count, pr_device_column_count;
+extern const struct pr_model_column pr_match_columns[], pr_device_columns[], pr_node_columns[];
+extern const size_t pr_match_column_count, pr_device_column_count, pr_node_column_count;
 /* NULL where something can be drawn; else why not, "" for a chart that is then left out. */
 const char *pr_chart_absent(const struct pr_model *m, const struct pr_chart *c);
 /* The text alternative of a chart. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/model_parts.h"
+#include "report/nodes.h"
 #include "report/trend.h"
 
 #define COUNT(list)    (sizeof list / sizeof *list)
@@ -204,8 +204,8 @@ static void grows(struct finder *f)
           "The slope is the median over all pairs of moments.");
 }
 
-/* Worst first; those of one severity stay in the order of the rules. */
-static void sort(struct pr_model *m)
+/* Those of one severity stay in the order of the rules. */
+void pr_model_sort_findings(struct pr_model *m)
 {
     struct pr_model_finding *all = m->findings.items;
     for (size_t i = 1; i < m->findings.count; i++)
@@ -301,6 +301,6 @@ void pr_model_rules(struct pr_model *m, const struct pr_stored *r)
     }
     for (size_t i = 0; i < COUNT(rules); i++)
         rules[i](&f);
-    sort(m);
+    pr_model_sort_findings(m);
     pr_buf_done(&f.text);
 }

@@ -29,6 +29,14 @@ enum pr_group {
     GROUP_SEND,
     GROUP_POWER,
     GROUP_PROCESSES,
+    /* Of a job on several nodes: how many, and each of them. */
+    GROUP_NODES,
+    GROUP_NODE_CPU,
+    GROUP_NODE_MEMORY,
+    GROUP_NODE_READ,
+    GROUP_NODE_WRITE,
+    GROUP_NODE_RECEIVE,
+    GROUP_NODE_SEND,
     GROUPS
 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/model_parts.h"
+#include "report/nodes.h"
 
 #define PHASES_MOST 1000
 #define DEVICE_MOST 800 /* figures of devices in phases: more would make a page large */
@@ -69,7 +69,7 @@ static const struct pr_figures unknown = {NAN, NAN, NAN, NAN, NAN};
 
 /* A mean by the account has in it what was used beside the samples that least and most are of. What
  * was never more than 0 was at no time the most. */
-static void agree(struct pr_figures *f)
+void pr_figures_agree(struct pr_figures *f)
 {
     if (!(f->max > 0))
         f->at = NAN;
@@ -81,8 +81,7 @@ static void agree(struct pr_figures *f)
     }
 }
 
-/* Its integral says something. */
-static bool has_total(const struct pr_model_series *s)
+bool pr_series_has_total(const struct pr_model_series *s)
 {
     return s->unit == UNIT_WATTS || s->unit == UNIT_BYTES_PER_SECOND || s->unit == UNIT_CORES;
 }
@@ -94,7 +93,7 @@ void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
         const struct pr_curve *c = &m->curves.items[s->curve];
         s->stats =
             (struct pr_figures){c->least, c->integral / c->seconds, c->most, c->most_at, NAN};
-        if (has_total(s))
+        if (pr_series_has_total(s))
             s->stats.total = c->integral;
     }
     double duration = pr_model_number(m, r, "$.run.duration");
@@ -117,7 +116,7 @@ void pr_model_stats(struct pr_model *m, const struct pr_stored *r)
             s->stats.max = mark;
             s->stats.at = NAN;
         }
-        agree(&s->stats);
+        pr_figures_agree(&s->stats);
     }
 }
 
@@ -191,9 +190,8 @@ static void phases(struct pr_model *m, const struct pr_stored *r)
     pr_query_free(q);
 }
 
-/* Of a part of the run, by its buckets. */
-static struct pr_figures figures_between(const struct pr_model *m, const struct pr_model_series *s,
-                                         double begin, double end)
+struct pr_figures pr_model_between(const struct pr_model *m, const struct pr_model_series *s,
+                                   double begin, double end)
 {
     struct pr_figures f = unknown;
     double sum = 0, weight = 0;
@@ -209,7 +207,7 @@ static struct pr_figures figures_between(const struct pr_model *m, const struct 
         weight += cell->weight;
     }
     f.mean = weight > 0 ? sum / weight : NAN;
-    f.total = has_total(s) && weight > 0 ? sum : NAN;
+    f.total = pr_series_has_total(s) && weight > 0 ? sum : NAN;
     return f;
 }
 
@@ -234,8 +232,8 @@ static void devices_in_phases(struct pr_model *m)
         struct pr_model_phase *p = &m->phases.items[k];
         for (size_t i = 0; i < m->series.count && p->stats && p->count == 1; i++)
             if (m->series.items[i].device)
-                p->stats[i] = figures_between(m, &m->series.items[i], sample_of(m, p->begin),
-                                              sample_of(m, p->end));
+                p->stats[i] = pr_model_between(m, &m->series.items[i], sample_of(m, p->begin),
+                                               sample_of(m, p->end));
     }
 }
 

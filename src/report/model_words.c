@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/model_parts.h"
+#include "report/nodes.h"
 #include "util/clock.h"
 #include "util/text.h"
 
@@ -183,6 +183,7 @@ void pr_model_identity(struct pr_model *m, const struct pr_stored *r)
     command(m, r);
     m->cwd = one(m, r, "SELECT json_extract(?1, '$.run.cwd')");
     const char *name = one(m, r, "SELECT json_extract(?1, '$.run.name')");
+    m->node = one(m, r, "SELECT node FROM run WHERE ?1 <> '' AND node <> ''");
     m->name = name ? name : pr_model_text(m, "%.60s %s", m->command, m->id);
     host(m, r);
     limits(m, r);
@@ -235,6 +236,21 @@ static const char *memory_way(const struct pr_model *m)
                  "often enough";
 }
 
+const char *pr_model_points(struct pr_model *m)
+{
+    struct pr_buf text = {0};
+    if (m->curves.width > 0) {
+        pr_buf_printf(&text, "%zu parts of ", m->curves.count);
+        pr_model_human(&text, m->curves.width, UNIT_SECONDS);
+        pr_buf_str(&text, ", each with its least, mean and most");
+    } else {
+        pr_buf_str(&text, "a point for each sample");
+    }
+    const char *words = pr_model_keep(m, &text);
+    pr_buf_done(&text);
+    return words;
+}
+
 static void completeness(struct pr_model *m, const struct pr_stored *r)
 {
     struct pr_buf text = {0};
@@ -251,12 +267,7 @@ static void completeness(struct pr_model *m, const struct pr_stored *r)
     if (least > 0)
         pr_buf_printf(&text, ", at least %.0f of them between two samples", least);
     pr_model_say(m, &m->measured, NULL, "processes", pr_model_keep(m, &text));
-    if (m->curves.width > 0) {
-        pr_buf_printf(&text, "%zu parts of ", m->curves.count);
-        pr_model_human(&text, m->curves.width, UNIT_SECONDS);
-        pr_buf_str(&text, ", each with its least, mean and most");
-        pr_model_say(m, &m->measured, NULL, "curves", pr_model_keep(m, &text));
-    }
+    pr_model_say(m, &m->measured, NULL, MODEL_POINTS_SAID, pr_model_points(m));
     pr_buf_done(&text);
 }
 

@@ -367,7 +367,8 @@ int pr_svg_report(struct pr_picture *out, const struct pr_model *const *runs, si
     out->width = WIDTH;
     out->height = ceil(y);
     pr_svg_document(&out->svg, &parts, out->width, out->height,
-                    count == 1 ? runs[0]->name : "proctor: several runs", pr_buf_text(&words));
+                    count == 1 || runs[0]->nodes.count ? runs[0]->name : "proctor: several runs",
+                    pr_buf_text(&words));
     bool failed = out->svg.failed || words.failed;
     pr_buf_done(&parts);
     pr_buf_done(&words);

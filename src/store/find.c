@@ -14,6 +14,7 @@
 
 #define LISTING    65536
 #define CANDIDATES 4 /* named when there are several */
+#define ID_BYTES   sizeof((struct pr_stored *)0)->id
 
 static bool ends_well(const char *name)
 {
@@ -93,12 +94,43 @@ static int none(const char *run, const struct pr_store_names *names, struct proc
     return -ENOENT;
 }
 
+/* The id of a run in the folder; "" where its file cannot be read. */
+static void id_of(const struct pr_store_names *names, size_t i, char id[ID_BYTES])
+{
+    char path[4096 + 256];
+    struct pr_stored *r = NULL;
+    *id = '\0';
+    if (!pr_store_path(names, i, path, sizeof path) ||
+        pr_stored_open(&r, path, STORED_BRIEFLY, NULL) < 0)
+        return;
+    snprintf(id, ID_BYTES, "%s", r->id);
+    pr_stored_close(r);
+}
+
+/* Are these the nodes of one run? */
+static bool one_run(const struct pr_store_names *names, size_t first, size_t count)
+{
+    char id[ID_BYTES], other[ID_BYTES];
+    id_of(names, first, id);
+    for (size_t i = 1; i < count; i++) {
+        id_of(names, first + i, other);
+        if (!*id || strcmp(id, other) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* Names without their ending, so that they can be typed. */
 static int several(const char *run, const struct pr_store_names *names, size_t first, size_t count,
                    struct proctor_error *err)
 {
     struct pr_buf text = {0};
-    pr_buf_printf(&text, "'%.40s' is the beginning of %zu runs: ", run, count);
+    bool nodes = one_run(names, first, count);
+    pr_buf_printf(&text,
+                  nodes ? "'%.40s' is a run on %zu nodes: `proctor report` takes all; here name "
+                          "one: "
+                        : "'%.40s' is the beginning of %zu runs: ",
+                  run, count);
     for (size_t i = first; i < first + count && i < first + CANDIDATES; i++) {
         const char *name = names->items[i];
         pr_buf_str(&text, i > first ? ", " : "");
@@ -132,22 +164,28 @@ static int find_last(const struct pr_store_names *names, char *ret_path, size_t 
                : 0;
 }
 
-/* By its id, or the beginning of one. Names are sorted: those that begin alike are neighbours. */
+/* How many names begin so, and the first: they are neighbours, since they are sorted. One that is
+ * just that counts alone. */
+static size_t begin_alike(const char *run, const struct pr_store_names *names, size_t *ret_first)
+{
+    size_t len = strlen(run), count = 0;
+    for (size_t i = 0; i < names->count; i++) {
+        if (strncmp(names->items[i], run, len) != 0)
+            continue;
+        *ret_first = count++ ? *ret_first : i;
+        if (strcmp(names->items[i] + len, RUN_FILE_ENDING) != 0)
+            continue;
+        *ret_first = i;
+        return 1;
+    }
+    return count;
+}
+
+/* By its id, or the beginning of one. */
 static int find_named(const char *run, const struct pr_store_names *names, char *ret_path,
                       size_t size, struct proctor_error *err)
 {
-    size_t len = strlen(run), first = names->count, count = 0;
-    for (size_t i = 0; i < names->count; i++) {
-        const char *name = names->items[i];
-        if (strncmp(name, run, len) != 0)
-            continue;
-        first = count++ ? first : i;
-        if (strcmp(name + len, RUN_FILE_ENDING) != 0)
-            continue;
-        first = i;
-        count = 1;
-        break;
-    }
+    size_t first = 0, count = begin_alike(run, names, &first);
     if (count > 1)
         return several(run, names, first, count, err);
     if (count == 0)
@@ -176,4 +214,77 @@ int pr_store_find(const char *run, char *ret_path, size_t size, struct proctor_e
     if (r == -ENOENT && is_there(run))
         return snprintf(ret_path, size, "%s", run) < (int)size ? 0 : too_long(err);
     return r;
+}
+
+/* --- all nodes of one ------------------------------------------------------------------------- */
+
+static int keep(const char *path, char **ret_paths, size_t most, size_t *ret_count,
+                struct proctor_error *err)
+{
+    if (*ret_count == most)
+        return pr_error(err, E2BIG, "more than %zu nodes are too many", most);
+    if (!(ret_paths[*ret_count] = strdup(path)))
+        return pr_error(err, ENOMEM, "%s", strerror(ENOMEM));
+    ++*ret_count;
+    return 0;
+}
+
+/* Those that have this id: their files are named after it. */
+static int collect(const struct pr_store_names *names, const char *id, char **ret_paths,
+                   size_t most, size_t *ret_count, struct proctor_error *err)
+{
+    char other[ID_BYTES], path[4096 + 256];
+    int code = 0;
+    for (size_t i = 0; i < names->count && code == 0; i++) {
+        if (strncmp(names->items[i], id, strlen(id)) != 0)
+            continue;
+        id_of(names, i, other);
+        if (strcmp(id, other) == 0)
+            code = pr_store_path(names, i, path, sizeof path)
+                       ? keep(path, ret_paths, most, ret_count, err)
+                       : too_long(err);
+    }
+    return code;
+}
+
+/* Where in the folder it is; names->count for a file that is elsewhere. */
+static size_t place_of(const struct pr_store_names *names, const char *path)
+{
+    char other[4096 + 256];
+    size_t i = 0;
+    while (i < names->count &&
+           !(pr_store_path(names, i, other, sizeof other) && strcmp(other, path) == 0))
+        i++;
+    return i;
+}
+
+/* Is it named by its id, and not one node of it by the name of its file? */
+static bool is_id(const struct pr_store_names *names, size_t i, const char *run, char id[ID_BYTES])
+{
+    id_of(names, i, id);
+    return *id && strncmp(names->items[i], id, strlen(id)) == 0 &&
+           (strcmp(run, "last") == 0 || strncmp(id, run, strlen(run)) == 0);
+}
+
+int pr_store_find_nodes(const char *run, char **ret_paths, size_t most, size_t *ret_count,
+                        struct proctor_error *err)
+{
+    struct pr_store_names names = {0};
+    char path[4096 + 256], id[ID_BYTES];
+    size_t place = 0;
+    *ret_count = 0;
+    bool file = strchr(run, '/') || ends_well(run);
+    int code = file ? 0 : pr_store_names(&names, err);
+    size_t count = code < 0 || file || !*run ? 0 : begin_alike(run, &names, &place);
+    bool all = count > 1 && one_run(&names, place, count) && is_id(&names, place, run, id);
+    if (code == 0 && !all) {
+        code = pr_store_find(run, path, sizeof path, err);
+        place = code < 0 ? names.count : place_of(&names, path);
+        all = place < names.count && is_id(&names, place, run, id);
+    }
+    if (code == 0)
+        code = all ? collect(&names, id, ret_paths, most, ret_count, err)
+                   : keep(path, ret_paths, most, ret_count, err);
+    pr_store_names_done(&names);
+    return code;
 }

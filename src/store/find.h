@@ -10,6 +10,11 @@
  * -ENOENT there is none, -EEXIST there are several: err names them. */
 int pr_store_find(const char *run, char *ret_path, size_t size, struct proctor_error *err);
 
+/* All files of it: nodes of one run have one id, and a file each. Those of a file that is named by
+ * its path are that one. At most `most` paths, which the caller frees; how many into ret_count. */
+int pr_store_find_nodes(const char *run, char **ret_paths, size_t most, size_t *ret_count,
+                        struct proctor_error *err);
+
 /* Run files of the folder, by name; the caller frees with pr_store_names_done. A folder that is not
  * there has none. 0 or -errno. */
 struct pr_store_names {

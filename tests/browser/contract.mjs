@@ -147,6 +147,7 @@ export const check = model => {
     });
     table(run.matches, where + ".matches");
     table(run.devices, where + ".devices");
+    table(run.nodes, where + ".nodes");
     (run.measured || []).forEach((m, i) => {
       text(m.title, `${where}.measured[${i}]`);
       words(m.rows, `${where}.measured[${i}]`);

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of Prometheus share: its own tools, and reading its text."""
+import json
 import re
 import shutil
 import socket
 import subprocess
+import urllib.parse
+import urllib.request
 
-from proctor_cli import skip_visibly
+from proctor_cli import skip_visibly, wait_until
 
 SAMPLE = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\} (\S+)')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -47,3 +50,30 @@ def lint(text):
     done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, timeout=60,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.returncode, done.stdout
+
+
+class Prometheus:
+    """Debian's, with the prometheus.yml of a folder, in which its data are, too."""
+
+    def __init__(self, proctor, folder):
+        need("prometheus")
+        self.port = free_port()
+        self.process = proctor.other(
+            ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+             f"--web.listen-address=127.0.0.1:{self.port}"], stderr=subprocess.DEVNULL, cwd=folder)
+        wait_until(lambda: self.get("/-/ready") is not None, "Prometheus", timeout=60)
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
+                return answer.read().decode()
+        except OSError:
+            assert self.process.poll() is None
+            return None
+
+    def api(self, path, **values):
+        return json.loads(self.get(f"/api/v1/{path}?{urllib.parse.urlencode(values)}"))["data"]
+
+    def query(self, text):
+        """[(labels, value), ...]"""
+        return [(r["metric"], float(r["value"][1])) for r in self.api("query", query=text)["result"]]

@@ -9,12 +9,10 @@ import socket
 import subprocess
 import threading
 import time
-import urllib.parse
-import urllib.request
 
 import pytest
 
-from exposition import free_port, lint, need, parse, whole
+from exposition import Prometheus, free_port, lint, parse, whole
 from proctor_cli import PROCTOR, ROOT, SANITIZED, finish, problems, said, wait_until
 
 FAKE = pathlib.Path(os.environ.get("PROCTOR_BUILD") or pathlib.Path(PROCTOR).parent) / "tests/fake_nvml"
@@ -352,38 +350,16 @@ def test_a_client_that_waits_does_not_hold_up_the_end(served):
 
 # --- Prometheus -----------------------------------------------------------------------------------
 
-class Prometheus:
-    """Debian's, with the configuration of the document, scraping twice a second."""
-
-    def __init__(self, proctor, target):
-        need("prometheus")
-        folder = proctor.folder / "prometheus"
-        folder.mkdir()
-        text, = re.findall(r"```yaml\n(.*?)```", (ROOT / "doc/prometheus.md").read_text(), re.S)
-        for documented, here in ("127.0.0.1:9464", f"127.0.0.1:{target}"), ("5s", "500ms"):
-            assert documented in text
-            text = text.replace(documented, here)
-        (folder / "prometheus.yml").write_text(text)
-        self.port = free_port()
-        self.process = proctor.other(
-            ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
-             f"--web.listen-address=127.0.0.1:{self.port}"], stderr=subprocess.DEVNULL, cwd=folder)
-        wait_until(lambda: self.get("/-/ready") is not None, "Prometheus", timeout=60)
-
-    def get(self, path):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
-                return answer.read().decode()
-        except OSError:
-            assert self.process.poll() is None
-            return None
-
-    def api(self, path, **values):
-        return json.loads(self.get(f"/api/v1/{path}?{urllib.parse.urlencode(values)}"))["data"]
-
-    def query(self, text):
-        """[(labels, value), ...]"""
-        return [(r["metric"], float(r["value"][1])) for r in self.api("query", query=text)["result"]]
+def documented(proctor, target):
+    """Prometheus with the configuration of the document, scraping twice a second."""
+    folder = proctor.folder / "prometheus"
+    folder.mkdir()
+    text, = re.findall(r"```yaml\n(.*?)```", (ROOT / "doc/prometheus.md").read_text(), re.S)
+    for there, here in ("127.0.0.1:9464", f"127.0.0.1:{target}"), ("5s", "500ms"):
+        assert there in text
+        text = text.replace(there, here)
+    (folder / "prometheus.yml").write_text(text)
+    return Prometheus(proctor, folder)
 
 
 def test_prometheus_answers_about_a_run(proctor, served):
@@ -391,7 +367,7 @@ def test_prometheus_answers_about_a_run(proctor, served):
     burn = "x = bytearray(64 << 20)\nwhile True: pass"
     run = served("--name", "burner", "-i", "100ms", "--match", "py=python3",
                  job=("/usr/bin/python3", "-c", burn))
-    prometheus = Prometheus(proctor, run.port)
+    prometheus = documented(proctor, run.port)
     try:
         wait_until(lambda: prometheus.query("count_over_time(proctor_procs[1m]) > 12"), "some scrapes")
         (labels, value), = prometheus.query("proctor_procs")

@@ -86,6 +86,32 @@ static void test_gaps_stay_empty(void **state)
     }
 }
 
+/* What was reduced before keeps its least and most, however it is reduced once more. */
+static void test_reductions_can_be_put(void **state)
+{
+    static const int counts[] = {10, 5000};
+    (void)state;
+    for (size_t n = 0; n < 2; n++) {
+        int k;
+        struct pr_curves *c = made(1, &k);
+        for (int t = 1; t <= counts[n]; t++) {
+            double begin, end;
+            pr_curves_sample(c, t, 1);
+            pr_curves_put_cell(c, k, 2, t == 7 ? -5 : 1, t == 3 ? 9 : 3);
+            pr_curves_bounds(c, c->count - 1, &begin, &end);
+            assert_true(begin < t && end == t);
+        }
+        pr_curves_sample(c, counts[n] + 1, 1);
+        pr_curves_put_cell(c, k, NAN, NAN, NAN);
+        assert_near(sum_of(c, k), 2.0 * counts[n], 1e-6 * counts[n]);
+        assert_exactly(most_of(c, k), 9);
+        assert_exactly(c->items[k].most_at, 3);
+        assert_exactly(c->items[k].least, -5);
+        assert_int_equal(c->items[k].known, counts[n]);
+        end(c);
+    }
+}
+
 /* The machine is read at every fifth sample: its value stands for the four before. */
 static void test_what_is_read_less_often_reaches_back(void **state)
 {
@@ -160,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sum_and_spike_survive),
         cmocka_unit_test(test_gaps_stay_empty),
+        cmocka_unit_test(test_reductions_can_be_put),
         cmocka_unit_test(test_what_is_read_less_often_reaches_back),
         cmocka_unit_test(test_a_slower_pace_is_no_gap),
         cmocka_unit_test(test_fewer_where_they_are_too_many),

@@ -4,14 +4,14 @@ const MARK = { good: "✓", note: "●", warn: "▲", bad: "✕" };
 
 const mark = severity => h("span", { class: "mark", "aria-hidden": "true" }, MARK[severity] || "●");
 const marked = (severity, text) =>
-  h("span", { class: "s-" + severity }, severity === "note" ? null : mark(severity), say(text));
+  h("span", { class: "s-" + severity }, severity !== "note" && mark(severity), say(text));
 const section = (id, title, ...kids) =>
   h("section", { id, "aria-labelledby": id + "-h" }, h("h2", { id: id + "-h" }, title), ...kids);
 const finding = (f, view, long) => {
   const inner = [
     mark(f.severity),
     h("span", {}, say(f.text)),
-    long && f.more ? h("p", {}, say(f.more)) : null,
+    long && f.more && h("p", {}, say(f.more)),
   ];
   const where = f.range || (KNOWN(f.at) ? f.at : null);
   return h(
@@ -126,7 +126,7 @@ const plainTable = (caption, t) => [
     ],
     t.rows,
   ),
-  t.note ? h("p", { class: "note" }, say(t.note)) : null,
+  t.note && h("p", { class: "note" }, say(t.note)),
 ];
 
 const tableSection = (id, title, t) => (t?.rows.length ? section(id, title, ...plainTable(title, t)) : null);
@@ -153,6 +153,7 @@ const csv = run => {
 
 const below = (model, run, view) => [
   tableSection("comparison", "Comparison", model.comparison),
+  tableSection("nodes", "Nodes", run.nodes),
   section(
     "findings-all",
     "Findings",
@@ -165,7 +166,7 @@ const below = (model, run, view) => [
       : h("p", {}, "None."),
   ),
   run.phases.length ? section("phases-all", "By phase", phaseTable(run, view)) : null,
-  run.processes && run.processes.list.length ? section("processes", "Processes", processTable(run)) : null,
+  run.processes?.list.length ? section("processes", "Processes", processTable(run)) : null,
   tableSection("matches", "By name", run.matches),
   tableSection("devices", "GPUs", run.devices),
   run.events.length
