@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -144,12 +145,46 @@ static void what_collect_took_can_be_looked_at(void **state)
     proctor_monitor_free(m);
 }
 
+static void spike(size_t size)
+{
+    char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(at != MAP_FAILED);
+    memset(at, 1, size);
+    munmap(at, size);
+}
+
+/* The mark is reset at each sample, and some samples read twice: the first reading must not be lost
+ * to the second. */
+static void peaks_before_the_end_and_in_phases_count(void **state)
+{
+    (void)state;
+    const size_t small = 40 << 20, large = 80 << 20;
+    for (int turn = 0; turn < 2; turn++) {
+        double before, peak;
+        struct proctor_monitor *m = of_this_process();
+        assert_int_equal(proctor_monitor_set(m, "interval", "10s", NULL), 0);
+        assert_int_equal(proctor_monitor_set(m, "peaks", "interval", NULL), 0);
+        assert_int_equal(proctor_monitor_collect(m, NULL), 0);
+        assert_int_equal(proctor_snapshot_value(proctor_monitor_latest(m), "mem.rss", &before), 0);
+        assert_int_equal(proctor_monitor_start(m, NULL), 0);
+        assert_int_equal(proctor_monitor_phase_begin(m, "p", NULL), 0);
+        spike(turn ? large : small);
+        assert_int_equal(proctor_monitor_phase_end(m, "p", NULL), 0);
+        spike(small);
+        assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+        assert_int_equal(proctor_monitor_peak(m, "mem.rss.peak", &peak), 0);
+        assert_true(peak >= before + (double)(turn ? large : small) * 0.95);
+        proctor_monitor_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_catalogue_has_every_metric),
         cmocka_unit_test(all_at_once_are_those_one_by_one),
         cmocka_unit_test(what_collect_took_can_be_looked_at),
+        cmocka_unit_test(peaks_before_the_end_and_in_phases_count),
     };
     return cmocka_run_group_tests_name("api_values", tests, NULL, NULL);
 }
