@@ -90,14 +90,18 @@ class Delivery:
             self._lost = 0
 
 
+WORTH_A_WARNING = {"problem", "budget", "oom", "gpu"}
+
+
 def log_line(line: bytes) -> None:
-    """What the library says happened: trouble is a warning, phases and marks are for those who debug."""
-    try:
-        said = json.loads(line)
-    except ValueError:
-        logger().warning("%s", line.decode("utf-8", "replace"))
-        return
-    if said.get("type") == "event" and said.get("event") == "problem":
+    """What the library says has happened: trouble is a warning, the rest is for those who debug."""
+    said = json.loads(line)
+    event = said.get("event")
+    if event in WORTH_A_WARNING:
         logger().warning("%s", said.get("text"))
+    elif said.get("type") == "phase":
+        logger().debug("phase %s: %.3f s", said.get("name"), said.get("seconds"))
+    elif event == "mark":
+        logger().debug("mark %s: %s", said.get("name"), said.get("data"))
     else:
-        logger().debug("%s", line.decode("utf-8", "replace"))
+        logger().debug("%s: %s", event, said.get("text"))

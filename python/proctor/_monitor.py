@@ -142,14 +142,14 @@ class Monitor:
                  if v is not None]
         if len(named) > 1:
             raise ValueError(f"{' and '.join(named)}: one of them can be watched")
-        self._target = {"pid": pid, "group": group, "cgroup": cgroup, "system": system}
+        self._target: dict[str, Any] = {"pid": pid, "group": group, "cgroup": cgroup, "system": system}
         self._children = children
         self._match = [match] if isinstance(match, str) else list(match or ())
-        self._options = {"interval": interval, "output": output, **options}
+        self._options: dict[str, Any] = {"interval": interval, "output": output, **options}
         self._on_sample = on_sample
         self._wants = processes * _library.WANT_PROCESSES | devices * _library.WANT_DEVICES
         self._reset()
-        self._native = self._make()
+        self._ready()
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
@@ -308,7 +308,7 @@ class Monitor:
     @property
     def output(self) -> Optional[str]:
         """The run file, where one was asked for."""
-        output = self._options["output"]
+        output: Optional[Path] = self._options["output"]
         return None if output is None else os.fspath(output)
 
     def report(self, path: Path) -> None:

@@ -10,6 +10,7 @@ import signal
 import weakref
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -19,8 +20,6 @@ from proctor._values import Summary
 
 if TYPE_CHECKING:
     import subprocess
-
-TIMES = ("time", "elapsed", "interval")
 
 
 class Run:
@@ -130,14 +129,14 @@ class Run:
 
     def to_pandas(self, keys: Optional[Iterable[str]] = None) -> Any:
         """The samples as a DataFrame, indexed by time (UTC). Needs pandas."""
-        import pandas
+        pandas = import_module("pandas")
         columns: dict[str, Any] = dict(self.samples(keys))
         index = pandas.DatetimeIndex(pandas.to_datetime(list(columns.pop("time")), unit="ns", utc=True), name="time")
         return pandas.DataFrame(columns, index=index)
 
     def to_polars(self, keys: Optional[Iterable[str]] = None) -> Any:
         """The samples as a DataFrame of polars; null where a value is absent. Needs polars."""
-        import polars
+        polars = import_module("polars")
         columns: dict[str, Any] = dict(self.samples(keys))
         frame = polars.DataFrame({name: list(column) for name, column in columns.items()})
         return frame.with_columns(polars.col("time").cast(polars.Datetime("ns", "UTC"))).fill_nan(None)

@@ -158,8 +158,9 @@ def _frozen(value: Any) -> Any:
 
 def stats(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Stat]:
     """The `metrics` of a summary, or of a part of one."""
-    fields = Stat._fields
-    return {key: Stat(**{name: values[name] for name in fields if name in values}) for key, values in metrics.items()}
+    def number(value: Any) -> Optional[float]:
+        return None if value is None else float(value)
+    return {key: Stat(*(number(values.get(name)) for name in Stat._fields)) for key, values in metrics.items()}
 
 
 class Summary(Mapping[str, Stat]):
