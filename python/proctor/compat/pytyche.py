@@ -12,11 +12,13 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from importlib import import_module
 from pathlib import Path
 from statistics import mean
 from typing import IO, Any, Optional, Union
 
 from proctor import Monitor
+from proctor.compat._watch import watch
 
 __all__ = ["HWMonitor", "ResourceSummary", "RunLog", "build_resource_summary", "probe_jax_peak_memory_mb"]
 
@@ -95,7 +97,7 @@ class HWMonitor:
         folder.mkdir(parents=True, exist_ok=True)
         for table, name in self._TABLES:
             # A table each: they are the dialect's own words, and reading a GPU twice in two seconds is nothing.
-            monitor = Monitor(system=True, interval=interval_sec, csv=str(folder / name), dialect="pytyche",
+            monitor = watch(system=True, interval=interval_sec, csv=str(folder / name), dialect="pytyche",
                               table=table, no_gpu=table == "cpu_metrics")
             monitor.start()
             self._running.append((monitor, folder / name))
@@ -149,9 +151,8 @@ class ResourceSummary:
 def probe_jax_peak_memory_mb() -> float:
     """The largest peak of device memory that JAX knows of on a local GPU, MiB; 0.0 where it knows none."""
     try:
-        import jax  # type: ignore[import-not-found,unused-ignore]
-
-        stats = [device.memory_stats() for device in jax.local_devices() if device.platform == "gpu"]
+        devices: Any = import_module("jax").local_devices()
+        stats = [device.memory_stats() for device in devices if device.platform == "gpu"]
     except Exception:  # whatever a driver or a plug-in raises: there is no figure then
         return 0.0
     return max((float(s.get("peak_bytes_in_use", 0)) / _MIB for s in stats if s), default=0.0)

@@ -12,6 +12,7 @@ from multiprocessing.context import BaseContext
 from typing import Callable, Optional
 
 from proctor import Monitor, Snapshot
+from proctor.compat._watch import watch
 
 __all__ = ["ProcessGroupResourceUsage", "ProcessGroupStatsMonitor"]
 
@@ -104,7 +105,7 @@ class ProcessGroupStatsMonitor:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(snapshots.put_nowait, snapshot)
 
-        monitor = Monitor(group=os.getpgrp(), interval=self._interval, on_sample=arrived, processes=True, no_gpu=True)
+        monitor = watch(group=os.getpgrp(), interval=self._interval, on_sample=arrived, processes=True, no_gpu=True)
         reader = _Reader(self._totals)
         monitor.start()
         _LG.info("Process-group monitor started (pid=%d, pgid=%d)", os.getpid(), os.getpgrp())

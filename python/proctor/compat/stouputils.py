@@ -8,10 +8,12 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Optional
 
 from proctor import Error, Monitor, Process, Snapshot
+from proctor.compat._watch import watch
 
 __all__ = ["ProcessMetricsMonitor"]
 
@@ -93,9 +95,7 @@ class ProcessMetricsMonitor:
         except Error as e:
             logger.warning("ProcessMetricsMonitor does not start: PID %d: %s", self.pid, e.strerror)
             return
-        import mlflow  # type: ignore[import-not-found,unused-ignore]
-
-        active = mlflow.active_run()
+        active: Any = import_module("mlflow").active_run()
         if active is None:
             logger.warning("ProcessMetricsMonitor does not start: there is no active MLflow run")
             return
@@ -198,16 +198,14 @@ class ProcessMetricsMonitor:
             self.publish(self.aggregate(samples))
 
     def _log(self, metrics: Mapping[str, float], when: int) -> None:
-        from mlflow import MlflowClient  # type: ignore[import-not-found,unused-ignore]
-        from mlflow.entities import Metric  # type: ignore[import-not-found,unused-ignore]
-
-        rows = [Metric(self.prefix + name, value, when, self.step) for name, value in metrics.items()]
+        metric: Any = import_module("mlflow.entities").Metric
+        rows = [metric(self.prefix + name, value, when, self.step) for name, value in metrics.items()]
         if rows:
-            MlflowClient().log_batch(self.run_id, metrics=rows)
+            import_module("mlflow").MlflowClient().log_batch(self.run_id, metrics=rows)
 
     def _watch(self) -> Monitor:
         if self._monitor is None:
-            self._monitor = Monitor(self.pid, children=self.children, processes=True, no_gpu=True, select=_SELECTED)
+            self._monitor = watch(self.pid, children=self.children, processes=True, no_gpu=True, select=_SELECTED)
         return self._monitor
 
     def _look(self) -> Snapshot:
@@ -250,11 +248,11 @@ def _limits(pid: int) -> tuple[float, float]:
     """MiB of memory and number of cores that a process may use; those of the machine where there is no such
     process."""
     try:
-        monitor = Monitor(pid, no_gpu=True, no_pss=True)
+        monitor = watch(pid, no_gpu=True, no_pss=True)
     except Error as e:
         if e.errno != errno.ESRCH:
             raise
-        monitor = Monitor(no_gpu=True, no_pss=True)
+        monitor = watch(no_gpu=True, no_pss=True)
     monitor.collect()
     monitor.stop()
     limits = monitor.summary.data["limits"]

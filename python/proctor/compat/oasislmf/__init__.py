@@ -14,6 +14,7 @@ import threading
 from typing import Optional, Union
 
 from proctor import Monitor
+from proctor.compat._watch import watch
 
 from . import _plots, _report
 from ._plots import TOOL_COLORS
@@ -88,7 +89,7 @@ class ResourceMonitor:
     def _begin(self, pid: int) -> None:
         self._scratch = tempfile.mkdtemp(prefix="proctor-oasislmf-")
         self._read = 0
-        self._monitor = Monitor(pid=pid, interval=self.poll_interval, csv=os.path.join(self._scratch, _NAME),
+        self._monitor = watch(pid=pid, interval=self.poll_interval, csv=os.path.join(self._scratch, _NAME),
                                 dialect="oasislmf", match=[f"{tool}=^{tool}$" for tool in sorted(MONITORED_TOOLS)])
         self._monitor.start()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Optional
 
 from ._rows import Moment, Row, by_tool, cpu_time_curves, moments
@@ -20,12 +21,9 @@ class _Sheet:
     """One picture: axes, a title, and what all of them have."""
 
     def __init__(self, start: float, title: str, unit: str, height: float = 5) -> None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
         # Not through pyplot, whose state is the program's own.
-        self._figure = Figure(figsize=(12, height))
-        FigureCanvasAgg(self._figure)
+        self._figure: Any = import_module("matplotlib.figure").Figure(figsize=(12, height))
+        import_module("matplotlib.backends.backend_agg").FigureCanvasAgg(self._figure)
         self.axes: Any = self._figure.add_subplot()
         self._start = start
         self.axes.set(title=title, xlabel="Time (s)", ylabel=unit)
@@ -36,9 +34,7 @@ class _Sheet:
 
     def grouped(self) -> None:
         """Thousands are set apart on the axis."""
-        from matplotlib.ticker import StrMethodFormatter
-
-        self.axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        self.axes.yaxis.set_major_formatter(import_module("matplotlib.ticker").StrMethodFormatter("{x:,.0f}"))
 
     def save(self, folder: str, name: str, legend: str = "upper right") -> str:
         if self.axes.get_legend_handles_labels()[0]:
@@ -114,20 +110,16 @@ def _cpu_time(start: float, rows: list[Row], folder: str) -> str:
 
 
 def _instance_count(start: float, tools: _Series, folder: str) -> str:
-    from matplotlib.ticker import MaxNLocator
-
     sheet = _Sheet(start, "Running instances of each tool", "Active Instances", height=4)
     for tool, series in tools.items():
         sheet.axes.step(sheet.times([m.ts for m in series]), [m.instances for m in series], label=tool, where="post",
                         color=TOOL_COLORS.get(tool), linewidth=1.5)
-    sheet.axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    sheet.axes.yaxis.set_major_locator(import_module("matplotlib.ticker").MaxNLocator(integer=True))
     return sheet.save(folder, "instance_count.png")
 
 
 def generate(rows: list[Row], folder: str, memory_mb: Optional[float]) -> dict[str, str]:
     """Draws all six; where each is. ImportError without matplotlib."""
-    import matplotlib  # noqa: F401  said here, before anything is written
-
     tools = {tool: moments(found) for tool, found in by_tool(rows).items()}
     start = min(row.ts for row in rows)
     return {

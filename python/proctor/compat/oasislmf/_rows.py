@@ -76,9 +76,6 @@ class Moment(NamedTuple):
     instances: int
 
 
-_FIELDS = ("rss", "uss", "pss", "cpu")
-
-
 def _sum(rows: Iterable[Row], field: str) -> Optional[float]:
     values = [value for value in (getattr(row, field) for row in rows) if value is not None]
     scale = 1.0 if field == "cpu" else MIB_IN_KB
@@ -99,7 +96,7 @@ def moments(rows: list[Row]) -> list[Moment]:
     found = []
     for ts in sorted({ts for _, ts in groups}):
         now = [row for source, stamps in ends.items() for row in groups.get((source, stamps.at(ts)), ())]
-        found.append(Moment(ts, *(_sum(now, field) for field in _FIELDS), len(now)))
+        found.append(Moment(ts, _sum(now, "rss"), _sum(now, "uss"), _sum(now, "pss"), _sum(now, "cpu"), len(now)))
     return found
 
 
