@@ -248,9 +248,10 @@ class Monitor:
         return self._summary_now()
 
     def _summary_now(self) -> Optional[Summary]:
-        if self._summary is None and self._text is not None:
-            self._summary = Summary(self._text)
-        return self._summary
+        with self._lock:  # another thread may be about to stop it
+            if self._summary is None and self._text is not None:
+                self._summary = Summary(self._text)
+            return self._summary
 
     def __enter__(self) -> Monitor:
         return self.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import math
 import os
@@ -182,6 +183,18 @@ class Run:
         self._completed().check_returncode()
 
 
+NOT_STARTED = {125: errno.EINVAL, 126: errno.EACCES, 127: errno.ENOENT}
+"""How the command exits where it could not even start the job. A job may exit so, too: it has a record."""
+
+
+def not_started(status: int, name: str) -> OSError:
+    """What `subprocess.run` would have raised; of what was wrong with the recording, it has spoken itself."""
+    code = NOT_STARTED[status]
+    if status == 125:
+        return _library.Error(code, f"proctor could not start {name}: its message is on standard error")
+    return OSError(code, os.strerror(code), name)
+
+
 # --- run --------------------------------------------------------------------------------------------------------
 
 
@@ -253,8 +266,15 @@ def run(args: Union[str, Sequence[Path]], *, interval: Union[float, str, None] =
     with process:
         stdout, stderr = _finish(process, input, timeout)
     done = subprocess.CompletedProcess(args, process.returncode, stdout, stderr)
+    if check and process.returncode not in NOT_STARTED:
+        done.check_returncode()
+    try:
+        found = Run.open(settings["run_id"] if output is None else output)
+    except _library.Error as e:
+        if process.returncode in NOT_STARTED and e.errno == errno.ENOENT:
+            raise not_started(process.returncode, words[0]) from None
+        raise
+    found._process = done
     if check:
         done.check_returncode()
-    found = Run.open(settings["run_id"] if output is None else output)
-    found._process = done
     return found
