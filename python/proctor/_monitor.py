@@ -96,7 +96,14 @@ class Phase:
 
     def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        self._monitor.phase_end(self._name)
+        try:
+            self._monitor.phase_end(self._name)
+        except _library.Error as e:
+            # Ended already, with an outer one of another thread or with the record: that is no reason to
+            # fail for what is being measured.
+            if e.errno not in (errno.ENOENT, errno.EBUSY):
+                raise
+            logger().debug("phase %s: %s", self._name, e)
 
     def __call__(self, function: F) -> F:
         @functools.wraps(function)
