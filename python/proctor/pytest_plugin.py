@@ -18,7 +18,10 @@ from proctor._html import human
 from proctor._monitor import Monitor
 from proctor._values import Snapshot, Summary
 
-PROPERTY = "proctor"
+MARK = "proctor"
+PROPERTIES = ("proctor_memory_bytes", "proctor_growth_bytes", "proctor_cpu_seconds")
+"""Of a test in JUnit files and in what workers of xdist send: the fields of Used."""
+
 SHOWN = 10
 """Tests in the table; with -v all of them."""
 
@@ -73,7 +76,7 @@ def check(marker: Any) -> None:
 def broken(item: pytest.Item, found: Used) -> list[str]:
     """The limits of a test that it did not keep, in words."""
     said = []
-    for marker in item.iter_markers(PROPERTY):
+    for marker in item.iter_markers(MARK):
         for name, value in marker.kwargs.items():
             field, read, unit = LIMITS[name]
             limit, was = read(value), getattr(found, field)
@@ -92,12 +95,12 @@ class Plugin:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
-            for marker in item.iter_markers(PROPERTY):
+            for marker in item.iter_markers(MARK):
                 check(marker)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
-        if not self._show and not any(item.iter_markers(PROPERTY)):
+        if not self._show and not any(item.iter_markers(MARK)):
             yield
             return
         monitor = Monitor(interval=self._interval, peaks="interval")
@@ -110,6 +113,7 @@ class Plugin:
             found = used(first, summary) if summary else None
             if found:
                 item.stash[self._key] = found
+                item.user_properties += zip(PROPERTIES, found)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> Generator[None, Any, None]:
@@ -118,7 +122,6 @@ class Plugin:
         found = item.stash.get(self._key, None)
         if report.when != "call" or found is None:
             return
-        report.user_properties.append((PROPERTY, dict(found._asdict())))
         said = broken(item, found)
         if said and report.passed:
             report.outcome = "failed"
@@ -126,9 +129,9 @@ class Plugin:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Also for the reports that workers of xdist have sent."""
-        for name, value in report.user_properties:
-            if name == PROPERTY and report.when == "call" and isinstance(value, dict):
-                self._found[report.nodeid] = Used(**value)
+        known: dict[str, Any] = dict(report.user_properties)
+        if report.when == "call" and all(name in known for name in PROPERTIES):
+            self._found[report.nodeid] = Used(*(known[name] for name in PROPERTIES))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if not self._show or not self._found:
