@@ -36,9 +36,9 @@ class Run:
         True
     """
 
-    def __init__(self, pointer: int) -> None:
-        self._pointer: Optional[int] = pointer
-        self._owner = os.getpid()
+    def __init__(self, pointer: Optional[int], trouble: Optional[Exception] = None) -> None:
+        self._pointer = pointer
+        self._trouble = trouble  # why there is no record
         self._summary: Optional[Summary] = None
         self._finalizer = weakref.finalize(self, _library.function("run_free"), pointer)
         self._process: Optional[subprocess.CompletedProcess[Any]] = None
@@ -48,7 +48,6 @@ class Run:
         """Opens a run; `Error` where there is none, or it cannot be read."""
         pointer = ctypes.c_void_p()
         _library.call("run_open", ctypes.byref(pointer), _library.encoded(os.fspath(run)))
-        assert pointer.value is not None
         return cls(pointer.value)
 
     @staticmethod
@@ -77,7 +76,7 @@ class Run:
 
     def _open(self) -> int:
         if self._pointer is None:
-            raise ValueError("the run is closed")
+            raise self._trouble or ValueError("the run is closed")
         return self._pointer
 
     @property
@@ -151,7 +150,7 @@ class Run:
         return of_run(self)
 
     def __repr__(self) -> str:
-        return f"<Run {self.id}>" if self._pointer else "<Run, closed>"
+        return f"<Run {self.id}>" if self._pointer else "<Run, not recorded>" if self._trouble else "<Run, closed>"
 
     # --- of proctor.run
 
@@ -245,7 +244,8 @@ def run(args: Union[str, Sequence[Path]], *, interval: Union[float, str, None] =
 
     `options` are those of `proctor run` (`{"no_pss": True, "label": {"a": "b"}}`); other keywords are
     those of `subprocess.run`. Without `output` the record is in the state directory, as that of the
-    command is.
+    command is. Where nothing could be recorded there, the command has run all the same: what it printed
+    and how it ended is known, and asking for anything else raises why.
 
         >>> r = run(["sh", "-c", "exit 3"], output=os.path.join(__import__("tempfile").mkdtemp(), "r"))
         >>> r.returncode, r.summary["procs.started"].total
@@ -273,7 +273,7 @@ def run(args: Union[str, Sequence[Path]], *, interval: Union[float, str, None] =
     except _library.Error as e:
         if process.returncode in NOT_STARTED and e.errno == errno.ENOENT:
             raise not_started(process.returncode, words[0]) from None
-        raise
+        found = Run(None, e)  # the job has run all the same
     found._process = done
     if check:
         done.check_returncode()
