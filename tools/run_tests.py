@@ -178,6 +178,8 @@ def main():
             continue
         unit(folder, count, env)
         pytest(folder, count, env, ["tests/cli"] if sanitized else ["tests/cli", "tests/project"])
+        if not sanitized:  # an interpreter cannot load what the sanitizers need first
+            pytest(folder, count, env, ["tests/python"])
     seconds = 60 if full else 20
     fuzzing = begin_fuzz(seconds)
     browser(count)
