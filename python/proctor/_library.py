@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Mapping
 from ctypes import c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_void_p
+from math import nan
 from typing import Any, Callable, Optional
 
 from proctor._values import Device, Metric, Process, Snapshot
@@ -222,12 +223,11 @@ def command() -> str:
 
 def _processes(pointer: int) -> list[Process]:
     lib = library()
-    f, buffer, found = lib.functions, lib.doubles(), []
+    f, buffer, found = lib.functions, lib.doubles(*[nan] * len(lib.keys)), []
     for i in range(f["snapshot_processes"](pointer)):
-        count = f["snapshot_process_values"](pointer, i, buffer, len(buffer))
-        places = {key: place for key, place in lib.places.items() if place < count}
+        f["snapshot_process_values"](pointer, i, buffer, len(buffer))  # those of no process stay absent
         found.append(Process(f["snapshot_process_pid"](pointer, i), _text(f["snapshot_process_command"](pointer, i)),
-                             places, tuple(buffer[:count])))
+                             lib.places, tuple(buffer)))
     return found
 
 

@@ -175,10 +175,8 @@ class Monitor:
         for name, value in option_texts(self._options):
             _library.call("monitor_set", native.pointer, _library.encoded(name), _library.encoded(value))
         self._watch(native.pointer)
-        if self._on_sample:
+        if self._on_sample or self._wants:
             native.add(Delivery(self._on_sample, self._wants))
-        elif self._wants:
-            native.add(Delivery(lambda snapshot: None, self._wants))
         return native
 
     def _watch(self, pointer: Optional[int]) -> None:
@@ -221,10 +219,20 @@ class Monitor:
                 raise _library.Error(errno.EBUSY, "the monitor has been started already")
             if not native.begun and not native.delivery:
                 native.add(Delivery(None, 0))  # what goes wrong is logged
-            _library.call("monitor_start", native.pointer)
-            native.begun = native.sampling = True
-            self._text = self._summary = None
+            self._begin("monitor_start", native)
+            native.sampling = True
         return self
+
+    def _begin(self, name: str, native: _Native) -> None:
+        try:
+            _library.call(name, native.pointer)
+        except _library.Error:
+            if not native.begun:  # the library would say the same again; another handle may be luckier
+                self._native = None
+                native.free()
+            raise
+        native.begun = True
+        self._text = self._summary = None
 
     def collect(self) -> Snapshot:
         """One sample, taken now in the calling thread, without a thread of its own.
@@ -234,9 +242,7 @@ class Monitor:
         """
         with self._lock:
             native = self._ready()
-            _library.call("monitor_collect", native.pointer)
-            native.begun = True
-            self._text = self._summary = None
+            self._begin("monitor_collect", native)
             return _library.snapshot(_library.function("monitor_latest")(native.pointer), self._wants)
 
     def stop(self) -> Optional[Summary]:

@@ -10,7 +10,7 @@ import os
 import signal
 import weakref
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Optional, Union
@@ -97,44 +97,43 @@ class Run:
 
     # --- samples
 
-    def samples(self, keys: Optional[Iterable[str]] = None) -> dict[str, array[Any]]:
+    def samples(self, keys: Optional[Sequence[str]] = None) -> dict[str, array[Any]]:
         """Columns by key, each an array of doubles, NaN where a value is absent; by default of all
         metrics that are known at all. Besides, `time` (Unix nanoseconds, integers), `elapsed` and
         `interval` (seconds)."""
         lib = _library.library()
+        unknown = [key for key in keys or () if key not in lib.places]
+        if unknown:
+            raise KeyError(f"{unknown[0]}: there is no such metric")
         wanted = list(lib.keys if keys is None else keys)
-        for key in wanted:
-            if key not in lib.places:
-                raise KeyError(f"{key}: there is no such metric")
-        width = len(lib.keys)
-        buffer = lib.doubles()
-        view = memoryview(buffer).cast("B")
-        flat, elapsed, interval, time = array("d"), array("d"), array("d"), array("q")
+        places = [lib.places[key] for key in wanted]
+        buffer, flat = lib.doubles(), array("d")
+        elapsed, interval, time = array("d"), array("d"), array("q")
         f = lib.functions
 
         def add(snapshot: int, _: Any) -> None:
-            f["snapshot_values"](snapshot, buffer, width)
-            flat.frombytes(view)
+            f["snapshot_values"](snapshot, buffer, len(buffer))
+            flat.extend([buffer[place] for place in places])
             time.append(f["snapshot_time"](snapshot))
             elapsed.append(f["snapshot_elapsed"](snapshot))
             interval.append(f["snapshot_interval"](snapshot))
         callback = _library.SAMPLE_FN(add)
         _library.call("run_samples", self._open(), callback, None)
         found: dict[str, array[Any]] = {"time": time, "elapsed": elapsed, "interval": interval}
-        for key in wanted:
-            column = flat[lib.places[key]::width]
+        for i, key in enumerate(wanted):
+            column = flat[i::len(wanted)]
             if keys is not None or not all(map(math.isnan, column)):
                 found[key] = column
         return found
 
-    def to_pandas(self, keys: Optional[Iterable[str]] = None) -> Any:
+    def to_pandas(self, keys: Optional[Sequence[str]] = None) -> Any:
         """The samples as a DataFrame, indexed by time (UTC). Needs pandas."""
         pandas = import_module("pandas")
         columns: dict[str, Any] = dict(self.samples(keys))
         index = pandas.DatetimeIndex(pandas.to_datetime(list(columns.pop("time")), unit="ns", utc=True), name="time")
         return pandas.DataFrame(columns, index=index)
 
-    def to_polars(self, keys: Optional[Iterable[str]] = None) -> Any:
+    def to_polars(self, keys: Optional[Sequence[str]] = None) -> Any:
         """The samples as a DataFrame of polars; null where a value is absent. Needs polars."""
         polars = import_module("polars")
         columns: dict[str, Any] = dict(self.samples(keys))
