@@ -106,7 +106,8 @@ class TreeTracker(Tracker):
 class MachineTracker(Tracker):
     """Of the machine."""
 
-    def __init__(self, interval: float, start_time: Optional[float], stats: Callable[[Snapshot], dict[str, Any]]) -> None:
+    def __init__(self, interval: float, start_time: Optional[float],
+                 stats: Callable[[Snapshot], dict[str, Any]]) -> None:
         super().__init__(interval, start_time)
         self._machine = _kernel.Machine()
         self._stats = stats

@@ -139,8 +139,8 @@ class ProcessMetricsMonitor:
         """The mean of gauges and rates; of counters the last.
 
             >>> m = ProcessMetricsMonitor(max_cpu_count=1, max_memory_megabytes=1)
-            >>> m.aggregate([{"num_threads": 1.0, "io_read_megabytes": 1.0}, {"num_threads": 3.0, "io_read_megabytes": 5.0}])
-            {'num_threads': 2.0, 'io_read_megabytes': 5.0}
+            >>> m.aggregate([{"num_fds": 1.0, "io_read_megabytes": 1.0}, {"num_fds": 3.0, "io_read_megabytes": 5.0}])
+            {'num_fds': 2.0, 'io_read_megabytes': 5.0}
         """
         counters = {name for name, _ in _COUNTERS}
         found: dict[str, float] = {}

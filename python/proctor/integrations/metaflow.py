@@ -33,7 +33,8 @@ def track_resources(function: F) -> F: ...
 
 
 @overload
-def track_resources(*, interval: float = ..., artifact_name: str = ..., create_card: bool = ...) -> Callable[[F], F]: ...
+def track_resources(*, interval: float = ..., artifact_name: str = ...,
+                    create_card: bool = ...) -> Callable[[F], F]: ...
 
 
 def track_resources(function: Optional[F] = None, *, interval: float = 1.0,

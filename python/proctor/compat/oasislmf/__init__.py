@@ -119,7 +119,7 @@ class ResourceMonitor:
             data = file.read()
         data = data[:data.rfind(b"\n") + 1]
         lines = data.splitlines(keepends=True)
-        rows = [line for line in lines if line.split(b",", 2)[1:2] and line.split(b",", 2)[1].decode() in MONITORED_TOOLS]
+        rows = [line for line in lines if _tool(line) in MONITORED_TOOLS]
         if rows:
             os.makedirs(self.output_dir, exist_ok=True)
             # What an earlier run left is not this run's; what this one has written is.
@@ -158,3 +158,9 @@ class ResourceMonitor:
         path = _report.write(os.path.join(root, _NAME), folder, compute_stats(rows), plots, len(rows), memory_mb,
                              peak_total_uss(rows), None if self.log_root else self._cpu_seconds)
         logger.info("Resource monitor report: %s (%d samples, %d plots)", path, len(rows), len(plots))
+
+
+def _tool(line: bytes) -> str:
+    """The name in a row; that of a tool needs no quotes."""
+    cells = line.split(b",", 2)
+    return cells[1].decode(errors="replace") if len(cells) == 3 else ""

@@ -66,7 +66,8 @@ def _chart(title: str, made: TinyDataFrame, series: tuple[tuple[str, str], ...])
     lines = "".join(_line(made["timestamp"], made[name], top, color) for name, color in known)
     names = ", ".join(f"<span style='color:{color}'>{escape(name)}</span>" for name, color in known)
     return (f"<h3>{escape(title)}</h3><p>{names}; highest {top:g}</p>"
-            f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT}' width='100%' role='img' aria-label='{escape(title)}'>{lines}</svg>\n")
+            f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT}' width='100%' role='img' aria-label='{escape(title)}'>"
+            f"{lines}</svg>\n")
 
 
 def page(inner: str, made: TinyDataFrame) -> str:
