@@ -5,7 +5,7 @@ DESTDIR ?=
 BUILD ?= build
 PYTHON = /usr/bin/python3
 
-.PHONY: all demo test test-full fuzz accuracy truth bench growth soak daily-size report-cost publish-cost fleet-size install docs format check-format clean
+.PHONY: all demo test test-full fuzz accuracy truth bench growth soak daily-size report-cost publish-cost fleet-size wheel install docs format check-format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -77,6 +77,10 @@ publish-cost: all
 fleet-size: all
 	@tools/install-deps test
 	@$(PYTHON) tools/fleet-size $(BUILD)/proctor --document doc/fleet.md
+
+# The Python package with library and command inside, for any Python 3 of this architecture.
+wheel: all
+	@$(PYTHON) tools/proctor_wheel.py $(BUILD) $(BUILD)/wheel
 
 install: all
 	@meson configure $(BUILD) -Dprefix="$(PREFIX)" >/dev/null

@@ -103,6 +103,7 @@ class Suite:
 
     def __init__(self, folder, env, words, scratch):
         self.folder, self.env, self.words = folder, env, words
+        self.name = f"{' '.join(w for w in words if w[0] != '-')} with {folder}"
         self.scratch = pathlib.Path(tempfile.mkdtemp(dir=scratch))
 
     def try_them(self, *more, out=None):
@@ -140,16 +141,20 @@ class Suite:
         count.add(passed, failed, skipped)
 
 
-def first_together(suites):
-    """They mostly wait. What the first prints is seen at once, the others' afterwards."""
-    outs = [tempfile.TemporaryFile("w+") for _ in suites[1:]]
-    threads = [threading.Thread(target=suite.first, args=[out]) for suite, out in zip(suites[1:], outs)]
+def first_together(lanes):
+    """Tests mostly wait. What those of the first lane print is seen at once, the others' afterwards."""
+    def go(lane, out=None):
+        for suite in lane:
+            suite.first(out)
+
+    outs = [tempfile.TemporaryFile("w+") for _ in lanes[1:]]
+    threads = [threading.Thread(target=go, args=[lane, out]) for lane, out in zip(lanes[1:], outs)]
     for thread in threads:
         thread.start()
-    suites[0].first()
-    for thread, out, suite in zip(threads, outs, suites[1:]):
+    go(lanes[0])
+    for thread, out, lane in zip(threads, outs, lanes[1:]):
         thread.join()
-        title(f"meanwhile, {suite.folder}")
+        title(f"meanwhile, {', '.join(suite.name for suite in lane)}")
         out.seek(0)
         print(out.read(), flush=True)
         out.close()
@@ -159,18 +164,20 @@ def among(paths):
     return [name for name in ALONE if name.startswith(tuple(f"{path}/" for path in paths))]
 
 
-def pytest(count, kinds):
-    """kinds: folder, environment and paths of each. Second tries come last, when nothing else runs."""
+def pytest(count, lanes):
+    """A lane is a list of suites, one after the other: folder, environment and paths of each. Second tries come
+    last, when nothing else runs."""
     with tempfile.TemporaryDirectory() as scratch:
-        title(", ".join(f"{' '.join(paths)} with {folder}" for folder, _, paths in kinds))
-        together = [Suite(folder, env, [*(f"--ignore={name}" for name in among(paths)), *paths], scratch)
-                    for folder, env, paths in kinds]
+        together = [[Suite(folder, env, [*(f"--ignore={name}" for name in among(paths)), *paths], scratch)
+                     for folder, env, paths in lane] for lane in lanes]
+        title(", ".join(suite.name for suite in together[0]))
         first_together(together)
-        alone = [Suite(folder, env, among(paths), scratch) for folder, env, paths in kinds if among(paths)]
+        alone = [Suite(folder, env, among(paths), scratch) for lane in lanes for folder, env, paths in lane
+                 if among(paths)]
         for suite in alone:
-            title(f"alone: {' '.join(suite.words)}, {suite.folder}")
+            title(f"alone: {suite.name}")
             suite.first()
-        for suite in together + alone:
+        for suite in [suite for lane in together for suite in lane] + alone:
             suite.second(count)
 
 
@@ -226,8 +233,10 @@ def main():
             count.add(0, 1)
             continue
         unit(folder, count, env)
-        kinds.append((folder, env, ["tests/cli"] if sanitized else ["tests/cli", "tests/project"]))
+        kinds.append([(folder, env, ["tests/cli"] if sanitized else ["tests/cli", "tests/project"])])
     if kinds:
+        # An interpreter cannot load what the sanitizers need first.
+        kinds[-1].append(("build-test", {}, ["tests/python"]))
         pytest(count, kinds)
     seconds = 60 if full else 20
     fuzzing = begin_fuzz(seconds)

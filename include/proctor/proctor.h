@@ -35,6 +35,15 @@ struct proctor_snapshot;
 
 PROCTOR_API const char *proctor_version(void);
 
+/* The catalogue: all metrics by number, from 0, in the order of this version; NULL where there is
+ * no such number. Unit, kind, scope and help are the words of `proctor metrics`. */
+PROCTOR_API size_t proctor_metrics(void);
+PROCTOR_API const char *proctor_metric_key(size_t i);
+PROCTOR_API const char *proctor_metric_unit(size_t i);
+PROCTOR_API const char *proctor_metric_kind(size_t i);
+PROCTOR_API const char *proctor_metric_scope(size_t i);
+PROCTOR_API const char *proctor_metric_help(size_t i);
+
 /* A monitor that watches nothing yet. The caller frees it. */
 PROCTOR_API int proctor_monitor_new(struct proctor_monitor **ret_monitor,
                                     struct proctor_error *err);
@@ -92,6 +101,8 @@ PROCTOR_API int proctor_monitor_add_sink(struct proctor_monitor *m, const struct
 PROCTOR_API int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err);
 /* Takes one sample now, in the calling thread, without a thread of its own; not while started. */
 PROCTOR_API int proctor_monitor_collect(struct proctor_monitor *m, struct proctor_error *err);
+/* What collect has taken last, until the next call; NULL where nothing was, or a thread samples. */
+PROCTOR_API const struct proctor_snapshot *proctor_monitor_latest(struct proctor_monitor *m);
 /* Takes the last sample and ends the record. A second call does nothing. */
 PROCTOR_API int proctor_monitor_stop(struct proctor_monitor *m, struct proctor_error *err);
 
@@ -120,6 +131,10 @@ PROCTOR_API const char *proctor_monitor_summary_json(struct proctor_monitor *m);
  * absent: never 0. */
 PROCTOR_API int proctor_snapshot_value(const struct proctor_snapshot *s, const char *key,
                                        double *ret);
+/* All of them at once, by the numbers of the catalogue, NaN for absent: the first `count` into ret.
+ * How many there are. */
+PROCTOR_API size_t proctor_snapshot_values(const struct proctor_snapshot *s, double *ret,
+                                           size_t count);
 /* What is to be said about the value, as "lower bound"; NULL where nothing is. */
 PROCTOR_API const char *proctor_snapshot_mark(const struct proctor_snapshot *s, const char *key);
 /* When it was taken: since the start, since the one before, and the time of day. */
@@ -134,6 +149,9 @@ PROCTOR_API const char *proctor_snapshot_process_command(const struct proctor_sn
                                                          size_t i);
 PROCTOR_API int proctor_snapshot_process_value(const struct proctor_snapshot *s, size_t i,
                                                const char *key, double *ret);
+/* All values of a process; those beyond what comes back are of no process. 0: no such process. */
+PROCTOR_API size_t proctor_snapshot_process_values(const struct proctor_snapshot *s, size_t i,
+                                                   double *ret, size_t count);
 /* Each device, where a sink wants them: its kind ("core", "disk", "filesystem", "interface",
  * "gpu"), its name, and values as above. Not in each snapshot: they are read less often. */
 PROCTOR_API size_t proctor_snapshot_devices(const struct proctor_snapshot *s);
@@ -141,6 +159,9 @@ PROCTOR_API const char *proctor_snapshot_device_kind(const struct proctor_snapsh
 PROCTOR_API const char *proctor_snapshot_device_name(const struct proctor_snapshot *s, size_t i);
 PROCTOR_API int proctor_snapshot_device_value(const struct proctor_snapshot *s, size_t i,
                                               const char *key, double *ret);
+/* All values of a device, NaN also for those that it cannot have. 0: no such device. */
+PROCTOR_API size_t proctor_snapshot_device_values(const struct proctor_snapshot *s, size_t i,
+                                                  double *ret, size_t count);
 
 /* --- recorded runs ---
  *
@@ -154,6 +175,7 @@ PROCTOR_API int proctor_run_open(struct proctor_run **ret_run, const char *run,
                                  struct proctor_error *err);
 PROCTOR_API void proctor_run_free(struct proctor_run *run); /* NULL is allowed */
 PROCTOR_API const char *proctor_run_id(struct proctor_run *run);
+PROCTOR_API const char *proctor_run_path(struct proctor_run *run);
 /* The summary as JSON, owned by the run; of one without an end it is rebuilt from its samples, as
  * they are at the first call. NULL where it cannot be had. */
 PROCTOR_API const char *proctor_run_summary_json(struct proctor_run *run,
@@ -165,6 +187,15 @@ PROCTOR_API int proctor_run_peak(struct proctor_run *run, const char *key, doubl
  * not call into the run: calls give -EDEADLK there. */
 PROCTOR_API int proctor_run_samples(struct proctor_run *run, proctor_sample_fn *fn, void *data,
                                     struct proctor_error *err);
+/* Writes a report; the ending of path says which: .html, .md, .txt, .svg, .png or .json. What is
+ * there is replaced. -EINVAL no such ending, -ENOTSUP this build has no page, -ENOSYS there is no
+ * library for PNG. */
+PROCTOR_API int proctor_run_report(struct proctor_run *run, const char *path,
+                                   struct proctor_error *err);
+/* Each run of the user's folder, those that began last first, as an object of JSON, as `proctor ls
+ * --json` has them; texts are valid during the call. */
+PROCTOR_API int proctor_runs_list(void (*fn)(const char *json, void *data), void *data,
+                                  struct proctor_error *err);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/report.h"
+#include "report/written.h"
 #include "cli/runs.h"
 #include "report/compare.h"
 #include "util/fs.h"

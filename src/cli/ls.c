@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/runs.h"
+#include "store/rows.h"
 #include "util/clock.h"
 #include "util/json.h"
 #include "util/text.h"
@@ -72,19 +73,6 @@ static bool has_label(const struct pr_run_row *row, const char *wanted)
     return has;
 }
 
-static bool has_status(const struct pr_run_row *row, const char *status)
-{
-    bool died = row->state == RUN_DIED || row->recovered;
-    if (row->trouble)
-        return false;
-    if (strcmp(status, "running") == 0 || strcmp(status, "elsewhere") == 0)
-        return strcmp(status, pr_run_state_name(row->state)) == 0;
-    if (strcmp(status, "died") == 0)
-        return died;
-    return row->state == RUN_ENDED && !died &&
-           pr_run_row_failed(row) == (strcmp(status, "failed") == 0);
-}
-
 static bool is_wanted(const struct pr_run_row *row, const struct filter *f)
 {
     const struct pr_config *c = f->config;
@@ -96,66 +84,8 @@ static bool is_wanted(const struct pr_run_row *row, const struct filter *f)
     for (size_t i = 0; i < c->of_label.count; i++)
         if (!has_label(row, c->of_label.items[i]))
             return false;
-    return (!c->status || has_status(row, c->status)) && row->started >= f->since &&
+    return (!c->status || pr_run_row_has_status(row, c->status)) && row->started >= f->since &&
            row->started < f->before;
-}
-
-/* --- for programs ----------------------------------------------------------------------------- */
-
-static void put_text(struct pr_json *j, const char *key, const char *v)
-{
-    pr_json_key(j, key);
-    pr_json_string(j, v);
-}
-
-static void put_number(struct pr_json *j, const char *key, double v)
-{
-    pr_json_key(j, key);
-    pr_json_number(j, v);
-}
-
-static void put_raw(struct pr_json *j, const char *key, const char *v, const char *none)
-{
-    pr_json_key(j, key);
-    pr_json_raw(j, v ? v : none);
-}
-
-static const char *status_name(const struct pr_run_row *row)
-{
-    static const char *const names[] = {"running", "elsewhere", "died", "failed", "ok"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (has_status(row, names[i]))
-            return names[i];
-    return "damaged";
-}
-
-static void put_row(struct pr_json *j, const struct pr_run_row *row)
-{
-    char started[40];
-    pr_clock_rfc3339(row->started, started, sizeof started);
-    pr_json_open(j, '{');
-    put_text(j, "id", row->id);
-    put_text(j, "name", row->name);
-    put_raw(j, "command", row->argv, "[]");
-    put_text(j, "target", row->target);
-    put_text(j, "host", row->host);
-    put_text(j, "node", row->node);
-    put_text(j, "parent", row->parent);
-    put_raw(j, "labels", row->labels, "{}");
-    put_text(j, "started", row->trouble ? NULL : started);
-    put_number(j, "duration", row->seconds);
-    put_text(j, "status", status_name(row));
-    put_number(j, "exit_code", row->exit_code < 0 ? NAN : row->exit_code);
-    put_number(j, "exit_signal", row->exit_signal < 0 ? NAN : row->exit_signal);
-    pr_json_key(j, "recovered");
-    pr_json_bool(j, row->recovered);
-    put_number(j, "samples", row->samples);
-    put_number(j, "cpu_seconds", row->cpu);
-    put_number(j, "memory_peak_bytes", row->memory);
-    put_number(j, "file_bytes", row->bytes);
-    put_text(j, "file", row->path);
-    put_text(j, "trouble", row->trouble);
-    pr_json_close(j, '}');
 }
 
 /* --- for people ------------------------------------------------------------------------------- */
@@ -314,7 +244,7 @@ static void print_json(const struct pr_run_row *rows, size_t count)
     struct pr_json j = {.out = &out, .indent = 2};
     pr_json_open(&j, '[');
     for (size_t i = 0; i < count; i++)
-        put_row(&j, &rows[i]);
+        pr_run_row_json(&j, &rows[i]);
     pr_json_close(&j, ']');
     puts(pr_buf_text(&out));
     pr_buf_done(&out);
@@ -339,7 +269,7 @@ static int list(const struct filter *f)
         print_table(rows, count, pr_wants_color(f->config, STDOUT_FILENO));
     else
         pr_complain("ls: there are no %sruns", all ? "such " : "");
-    pr_runs_free(rows, count);
+    pr_run_rows_free(rows, count);
     return 0;
 }
 

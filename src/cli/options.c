@@ -123,9 +123,10 @@ static int parse_words(struct line *l)
  * working by it, but it is said. */
 static void look_for_unknown_variables(const char *command)
 {
-    /* What a job may see that is no option. */
+    /* What a job may see that is no option, and where the Python package finds its parts. */
     static const char *const others[] = {
-        "PROCTOR_HOME=", "PROCTOR_SOCKET=", "PROCTOR_MLFLOW_RUN_ID="};
+        "PROCTOR_HOME=", "PROCTOR_SOCKET=", "PROCTOR_MLFLOW_RUN_ID=", "PROCTOR_LIBRARY=",
+        "PROCTOR_COMMAND="};
     char name[64];
     for (char **entry = environ; *entry; entry++) {
         size_t n = strcspn(*entry, "=");

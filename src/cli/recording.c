@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/report.h"
+#include "report/written.h"
 #include "core/self.h"
 #include "util/clock.h"
 #include "util/fs.h"

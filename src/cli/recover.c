@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cli/runs.h"
+#include "store/rows.h"
 #include "report/rebuild.h"
 #include "store/change.h"
 #include "util/text.h"
@@ -79,7 +80,7 @@ static int recover_all(bool force)
     if (count >= 0 && !died)
         puts("no recorder has died: there is nothing to recover");
     if (count >= 0)
-        pr_runs_free(rows, (size_t)count);
+        pr_run_rows_free(rows, (size_t)count);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/runs.h"
+#include "store/rows.h"
 #include "core/run_file.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -139,7 +140,7 @@ static int collect(const struct keep *keep, bool dry)
         bytes += row->bytes;
     }
     report(dry, gone, bytes, kept, unreadable);
-    pr_runs_free(rows, (size_t)count);
+    pr_run_rows_free(rows, (size_t)count);
     return status;
 }
 

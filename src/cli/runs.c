@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "report/recorded.h"
+#include "store/rows.h"
 #include "util/clock.h"
 #include "util/text.h"
 
@@ -110,45 +111,11 @@ const char *pr_runs_paint(const struct pr_run_row *row)
     return row->state == RUN_RUNNING ? "32" : "0";
 }
 
-/* Files that cannot be read come last. */
-static int newest_first(const void *a, const void *b)
-{
-    const struct pr_run_row *x = a, *y = b;
-    if (!x->trouble != !y->trouble)
-        return x->trouble ? 1 : -1;
-    if (x->started != y->started)
-        return x->started < y->started ? 1 : -1;
-    return strcmp(y->path ? y->path : "", x->path ? x->path : "");
-}
-
 ssize_t pr_runs_all(const char *command, struct pr_run_row **ret_rows)
 {
-    struct pr_store_names names;
     struct proctor_error err;
-    char path[4096 + 256];
-    size_t count = 0;
-    if (pr_store_names(&names, &err) < 0) {
+    ssize_t count = pr_run_rows_read(ret_rows, &err);
+    if (count < 0)
         pr_complain("%s: %s", command, err.message);
-        pr_store_names_done(&names);
-        return -1;
-    }
-    struct pr_run_row *rows = calloc(names.count + 1, sizeof *rows);
-    for (size_t i = 0; rows && i < names.count; i++)
-        if (pr_store_path(&names, i, path, sizeof path))
-            pr_run_row_read(&rows[count++], path);
-    pr_store_names_done(&names);
-    if (!rows) {
-        pr_complain("%s: out of memory", command);
-        return -1;
-    }
-    qsort(rows, count, sizeof *rows, newest_first);
-    *ret_rows = rows;
-    return (ssize_t)count;
-}
-
-void pr_runs_free(struct pr_run_row *rows, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        pr_run_row_done(&rows[i]);
-    free(rows);
+    return count;
 }

@@ -24,6 +24,6 @@ void pr_runs_time(struct pr_buf *out, int64_t wall_ns);
 void pr_runs_status(struct pr_buf *out, const struct pr_run_row *row);
 /* The colour of that. */
 const char *pr_runs_paint(const struct pr_run_row *row);
-/* All runs of the folder, those that began last first; the caller frees. -1 after a complaint. */
+/* All runs of the folder, those that began last first; the caller frees with pr_run_rows_free.
+ * Negative after a complaint. */
 ssize_t pr_runs_all(const char *command, struct pr_run_row **ret_rows);
-void pr_runs_free(struct pr_run_row *rows, size_t count);

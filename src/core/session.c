@@ -248,7 +248,7 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     int64_t allowed = s->allowance;
     s->patient_cost = 0;
     pr_tick_read(s, now, false);
-    if (last || s->phases.ending) /* once more: who vanished just now shows up with its heir */
+    if (pr_tick_reads_again(s))
         pr_tick_read(s, now, true);
     find_place(s);
     double dt = rate_time(s);

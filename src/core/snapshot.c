@@ -89,6 +89,12 @@ int proctor_snapshot_value(const struct proctor_snapshot *s, const char *key, do
     return id == METRIC_NONE ? -ENOENT : give(s->value[id], ret);
 }
 
+size_t proctor_snapshot_values(const struct proctor_snapshot *s, double *ret, size_t count)
+{
+    memcpy(ret, s->value, (count < METRIC_COUNT ? count : METRIC_COUNT) * sizeof *ret);
+    return METRIC_COUNT;
+}
+
 const char *proctor_snapshot_mark(const struct proctor_snapshot *s, const char *key)
 {
     enum pr_metric_id id = pr_metric_find(key);
@@ -136,6 +142,15 @@ int proctor_snapshot_process_value(const struct proctor_snapshot *s, size_t i, c
     return id >= PROC_METRICS ? -ENOENT : give(s->members[i].value[id], ret);
 }
 
+size_t proctor_snapshot_process_values(const struct proctor_snapshot *s, size_t i, double *ret,
+                                       size_t count)
+{
+    if (i >= s->member_count)
+        return 0;
+    memcpy(ret, s->members[i].value, (count < PROC_METRICS ? count : PROC_METRICS) * sizeof *ret);
+    return PROC_METRICS;
+}
+
 size_t proctor_snapshot_devices(const struct proctor_snapshot *s)
 {
     return s->device_count;
@@ -159,4 +174,16 @@ int proctor_snapshot_device_value(const struct proctor_snapshot *s, size_t i, co
         return -EINVAL;
     int slot = id == METRIC_NONE ? -1 : pr_device_slot(s->devices[i].kind, id);
     return slot < 0 ? -ENOENT : give(s->devices[i].value[slot], ret);
+}
+
+size_t proctor_snapshot_device_values(const struct proctor_snapshot *s, size_t i, double *ret,
+                                      size_t count)
+{
+    if (i >= s->device_count)
+        return 0;
+    for (size_t id = 0; id < count && id < METRIC_COUNT; id++) {
+        int slot = pr_device_slot(s->devices[i].kind, (enum pr_metric_id)id);
+        ret[id] = slot < 0 ? NAN : s->devices[i].value[slot];
+    }
+    return METRIC_COUNT;
 }

@@ -7,6 +7,8 @@
 void pr_tick_meet(struct pr_session *s, int64_t now);
 /* Finds new members and reads all. again: the second time in one sample. */
 void pr_tick_read(struct pr_session *s, int64_t now, bool again);
+/* Is this sample read once more, so that who vanished just now shows up with its heir? */
+bool pr_tick_reads_again(const struct pr_session *s);
 /* One source of one member; where it fails its values are absent and the reason is kept. */
 void pr_tick_source(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e, int id);
 /* PSS, as far as the budget goes. */

@@ -381,6 +381,11 @@ static void reset_marks(struct pr_session *s, const struct pr_tick *t)
         reset_mark(s, t, s->set.items[k]);
 }
 
+bool pr_tick_reads_again(const struct pr_session *s)
+{
+    return s->now.last || s->phases.ending;
+}
+
 void pr_tick_read(struct pr_session *s, int64_t now, bool again)
 {
     struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
@@ -390,7 +395,8 @@ void pr_tick_read(struct pr_session *s, int64_t now, bool again)
         pr_depth_turns(s);
     for (size_t k = 0; k < s->set.count; k++)
         read_one(s, &t, k);
-    reset_marks(s, &t);
+    if (again || !pr_tick_reads_again(s)) /* the second reading would find none */
+        reset_marks(s, &t);
     take_ourselves_out(s); /* as much as there was when we were read */
     if (s->net)            /* before what uses the budget up: sockets may soon be gone */
         pr_net_read(s->net, &s->set, &t, s->allowance >= 0, s->now.last);

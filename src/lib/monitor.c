@@ -394,6 +394,12 @@ int proctor_monitor_collect(struct proctor_monitor *m, struct proctor_error *err
     return r;
 }
 
+const struct proctor_snapshot *proctor_monitor_latest(struct proctor_monitor *m)
+{
+    bool mine = pr_monitor_check_caller(m, NULL) == 0 && !m->started;
+    return mine && m->session.begun && m->session.now.time ? &m->session.now : NULL;
+}
+
 int proctor_monitor_stop(struct proctor_monitor *m, struct proctor_error *err)
 {
     int r = pr_monitor_check_caller(m, err);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public API for runs that were recorded. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proctor/proctor.h"
 #include "report/recorded.h"
+#include "report/written.h"
 #include "store/find.h"
 #include "store/replay.h"
+#include "store/rows.h"
 
 struct proctor_run {
     struct pr_stored *stored;
@@ -60,6 +64,11 @@ void proctor_run_free(struct proctor_run *run)
 const char *proctor_run_id(struct proctor_run *run)
 {
     return run->owner == getpid() ? run->stored->id : NULL;
+}
+
+const char *proctor_run_path(struct proctor_run *run)
+{
+    return run->owner == getpid() ? run->stored->path : NULL;
 }
 
 static int summarize(struct proctor_run *run, struct proctor_error *err)
@@ -118,4 +127,41 @@ int proctor_run_samples(struct proctor_run *run, proctor_sample_fn *fn, void *da
     run->fn = fn;
     run->data = data;
     return pr_replay(run->stored, &to, run, err);
+}
+
+int proctor_run_report(struct proctor_run *run, const char *path, struct proctor_error *err)
+{
+    char name[PATH_MAX], *const names[] = {name};
+    const struct pr_report_how how = {0};
+    struct stat file, there;
+    int code = check(run, err);
+    if (code == 0)
+        code = pr_report_check(path, err);
+    if (code == 0 && stat(run->stored->path, &file) == 0 && stat(path, &there) == 0 &&
+        file.st_dev == there.st_dev && file.st_ino == there.st_ino)
+        code = pr_error(err, EINVAL, "'%.200s' is the run itself", path);
+    if (code == 0 && snprintf(name, sizeof name, "%s", path) >= (int)sizeof name)
+        code = pr_error(err, ENAMETOOLONG, "the name of the report is too long");
+    return code < 0 ? code : pr_report_write(&run->stored, 1, names, 1, &how, err);
+}
+
+int proctor_runs_list(void (*fn)(const char *json, void *data), void *data,
+                      struct proctor_error *err)
+{
+    struct pr_run_row *rows = NULL;
+    struct pr_buf text = {0};
+    ssize_t count = pr_run_rows_read(&rows, err);
+    int code = count < 0 ? (int)count : 0;
+    for (ssize_t i = 0; code == 0 && i < count; i++) {
+        struct pr_json j = {.out = &text};
+        pr_buf_reset(&text);
+        pr_run_row_json(&j, &rows[i]);
+        if (text.failed)
+            code = pr_error(err, ENOMEM, "out of memory");
+        else
+            fn(pr_buf_text(&text), data);
+    }
+    pr_run_rows_free(rows, count < 0 ? 0 : (size_t)count);
+    pr_buf_done(&text);
+    return code;
 }

@@ -177,6 +177,8 @@ static void ask_for(struct pr_listing *l, const struct pr_tick *t, uint64_t pid)
     char path[16];
     struct stat st;
     uint64_t inode;
+    if ((pid_t)pid == gettid() && (pid_t)pid != getpid())
+        return; /* the kernel takes the thread that asks for its process */
     snprintf(path, sizeof path, "%d", (int)pid);
     if (pr_clock_pid_cpu((pid_t)pid) < 0 || fstatat(t->host->proc, path, &st, 0) < 0)
         return;

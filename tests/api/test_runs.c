@@ -134,6 +134,70 @@ static void what_is_no_run_is_said(void **state)
     assert_null(run);
 }
 
+static bool begins_with(const char *path, const char *text)
+{
+    char line[64] = "";
+    FILE *f = fopen(path, "r");
+    if (f && !fgets(line, sizeof line, f))
+        *line = '\0';
+    if (f)
+        fclose(f);
+    unlink(path);
+    return strncmp(line, text, strlen(text)) == 0;
+}
+
+static void reports_are_written(void **state)
+{
+    (void)state;
+    struct proctor_error err;
+    struct proctor_run *run = opened();
+    char path[300];
+    assert_string_equal(proctor_run_path(run), file);
+    snprintf(path, sizeof path, "%s/report.svg", folder);
+    assert_int_equal(proctor_run_report(run, path, &err), 0);
+    assert_true(begins_with(path, "<svg"));
+    snprintf(path, sizeof path, "%s/report.json", folder);
+    assert_int_equal(proctor_run_report(run, path, &err), 0);
+    assert_true(begins_with(path, "{"));
+    assert_int_equal(proctor_run_report(run, "report.pdf", &err), -EINVAL);
+    assert_non_null(strstr(err.message, "report.pdf"));
+    assert_int_equal(proctor_run_report(run, "/no/such/folder/a.txt", &err), -ENOENT);
+    snprintf(path, sizeof path, "%s/link.json", folder);
+    assert_int_equal(symlink(file, path), 0);
+    assert_int_equal(proctor_run_report(run, path, &err), -EINVAL); /* it is the run itself */
+    unlink(path);
+    proctor_run_free(run);
+    run = opened(); /* and it is as it was */
+    proctor_run_free(run);
+}
+
+static void listed(const char *json, void *data)
+{
+    int *count = data;
+    *count += *json == '{' && strstr(json, file) != NULL && strstr(json, "\"status\":") != NULL;
+}
+
+static void runs_are_listed(void **state)
+{
+    (void)state;
+    char runs[300], name[600];
+    int count = 0;
+    assert_int_equal(proctor_runs_list(listed, &count, NULL), 0); /* there is no folder yet */
+    assert_int_equal(count, 0);
+    snprintf(runs, sizeof runs, "%s/runs", folder);
+    assert_int_equal(mkdir(runs, 0700), 0);
+    snprintf(name, sizeof name, "%s/own.proctor", runs);
+    assert_int_equal(rename(file, name), 0);
+    char kept[sizeof file];
+    memcpy(kept, file, sizeof kept);
+    snprintf(file, sizeof file, "%.255s", name);
+    assert_int_equal(proctor_runs_list(listed, &count, NULL), 0);
+    assert_int_equal(count, 1);
+    memcpy(file, kept, sizeof kept);
+    assert_int_equal(rename(name, file), 0);
+    assert_int_equal(rmdir(runs), 0);
+}
+
 /* Has this process a lock of SQLite's on the file? */
 static bool is_locked(const char *path)
 {
@@ -217,6 +281,7 @@ static void a_forked_handle_is_dead(void **state)
         bool dead = proctor_run_samples(run, on_sample, &seen, &err) == -ECHILD &&
                     proctor_run_total(run, "cpu.time", &v) == -ECHILD &&
                     proctor_run_peak(run, "mem.rss", &v) == -ECHILD && !proctor_run_id(run) &&
+                    !proctor_run_path(run) && proctor_run_report(run, "a.txt", &err) == -ECHILD &&
                     !proctor_run_summary_json(run, &err) && err.code == ECHILD;
         proctor_run_free(run);
         _exit(dead && seen.count == 0 && open_descriptors() == fds ? 0 : 1);
@@ -233,6 +298,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_come_back),
         cmocka_unit_test(what_is_no_run_is_said),
+        cmocka_unit_test(reports_are_written),
+        cmocka_unit_test(runs_are_listed),
         cmocka_unit_test(reading_takes_no_locks_of_the_recorder),
         cmocka_unit_test(a_forked_handle_is_dead),
     };

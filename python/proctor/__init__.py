@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""proctor: watch a job, keep an exact account of what it used.
+
+    >>> import proctor
+    >>> with proctor.Monitor(interval=0.05) as m:      # this process and its children
+    ...     with m.phase("work"):
+    ...         total = sum(i * i for i in range(100_000))
+    >>> m.summary["cpu.time"].total > 0
+    True
+
+Sampling is done by a native thread of libproctor, without the interpreter.
+"""
+from __future__ import annotations
+
+from proctor._library import Error, command, metrics, version
+from proctor._monitor import Monitor, monitored
+from proctor._run import Run, run
+from proctor._values import Device, Metric, Process, Snapshot, Stat, Summary
+
+__all__ = ["Device", "Error", "Metric", "Monitor", "Process", "Run", "Snapshot", "Stat", "Summary", "command",
+           "metrics", "monitored", "run", "version"]
+
+
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext proctor`: the cell magic `%%proctor`."""
+    from proctor._magic import register
+    register(shell)
