@@ -145,17 +145,21 @@ static struct timespec moment(double seconds)
     return (struct timespec){ns / NS_PER_S, ns % NS_PER_S};
 }
 
-/* Called with the lock held. False where the time is over before that. */
-static bool rest(struct pr_publisher *p, double seconds)
+/* Called with the lock held. False where the time is over before that. knew: whoever rests knows
+ * already that it is ending; to the others that is urgent, also where it came before they rested.
+ */
+static bool rest(struct pr_publisher *p, double seconds, bool knew)
 {
     struct timespec until = moment(seconds);
-    bool ending = p->ending;
-    if (seconds < 0 || (ending && pr_clock_boot() + (int64_t)(seconds * 1e9) >= p->deadline))
-        return false;
     int64_t at = pr_clock_boot() + (int64_t)(seconds * 1e9);
-    while (pthread_cond_timedwait(&p->changed, &p->lock, &until) == 0)
-        if (p->ending && !ending && (!p->told_to_wait || at >= p->deadline))
-            return !p->told_to_wait; /* now it is urgent */
+    if (seconds < 0)
+        return false;
+    do {
+        if (p->ending && !knew && !p->told_to_wait)
+            return true;
+        if (p->ending && at >= p->deadline)
+            return false;
+    } while (pthread_cond_timedwait(&p->changed, &p->lock, &until) == 0);
     return !p->ending || pr_clock_boot() < p->deadline;
 }
 
@@ -170,7 +174,7 @@ static void *work(void *data)
         int code = go_on(p, ending, called_off);
         double seconds = delay(p, code, ending);
         pthread_mutex_lock(&p->lock);
-        again = rest(p, seconds);
+        again = rest(p, seconds, ending);
     }
     pthread_mutex_unlock(&p->lock);
     if (!p->called_off)

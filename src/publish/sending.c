@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/error.h"
 #include "store/change.h"
@@ -63,13 +64,22 @@ static bool take(void *of, int64_t sample, const struct proctor_snapshot *snapsh
     return !s->full;
 }
 
+/* While its recorder makes the tables nobody should be in the way. */
+static bool is_made(const struct pr_sending *s)
+{
+    struct stat st;
+    return stat(s->path, &st) == 0 && st.st_size > 0;
+}
+
 /* A file that cannot be read yet has nothing yet. */
 static int read_more(struct pr_sending *s, bool ending)
 {
     struct proctor_error err = {0};
     struct pr_stored *r = NULL;
-    int code = open_file(s, &r);
     s->full = false;
+    if (!ending && !is_made(s))
+        return 0;
+    int code = open_file(s, &r);
     if (code < 0)
         return ending ? code : 0;
     save(s, r);

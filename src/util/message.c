@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "util/text.h"
+#include "util/units.h"
 
 #define LENGTH_BYTES 4
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2 };
@@ -111,12 +112,17 @@ void pr_message_text(struct pr_message *m, int number, const char *name, const c
     pr_message_close(m);
 }
 
+/* All of it in JSON, too: both forms say the same. */
 void pr_message_double(struct pr_message *m, int number, const char *name, double v)
 {
     uint64_t bits;
     if (m->as_json) {
+        struct pr_buf digits = {0};
+        pr_units_shortest(&digits, v);
         pr_json_key(&m->json, name);
-        pr_json_number(&m->json, v);
+        pr_json_raw(&m->json, pr_buf_text(&digits));
+        m->json.out->failed |= digits.failed;
+        pr_buf_done(&digits);
         return;
     }
     memcpy(&bits, &v, sizeof bits);

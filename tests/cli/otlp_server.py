@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who takes OTLP: the receiver of the OpenTelemetry collector, built below build/ at its first use, and a server that
+answers as a test wants it; and the points that a run file has."""
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from mlflow_server import free_port
+from proctor_cli import ROOT, open_run, skip_visibly, wait_until
+
+SOURCE = ROOT / "tests" / "otelcol"
+PLACE = ROOT / "build" / "otelcol"
+
+
+# --- the collector --------------------------------------------------------------------------------
+
+def build():
+    """The program; made again where its source is another one. Skips where it cannot be made."""
+    program, done = PLACE / "otelcol", PLACE / "built"
+    name = hashlib.sha256(b"".join((SOURCE / f).read_bytes() for f in ("main.go", "go.mod", "go.sum"))).hexdigest()
+    if done.exists() and done.read_text() == name:
+        return program
+    go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+    if not go:
+        skip_visibly("go is not there")
+    PLACE.mkdir(parents=True, exist_ok=True)
+    env = {**os.environ, "GOPATH": str(PLACE / "go"), "GOCACHE": str(PLACE / "cache"), "GOFLAGS": "-modcacherw",
+           "CGO_ENABLED": "0"}
+    made = subprocess.run([go, "build", "-ldflags=-s -w", "-o", program, "."], cwd=SOURCE, env=env,
+                          capture_output=True, text=True)
+    if made.returncode:
+        skip_visibly(f"go build of the collector: {made.stderr.strip().splitlines()[-3:]}")
+    shutil.rmtree(PLACE / "cache")  # only the program is needed again
+    shutil.rmtree(PLACE / "go")
+    done.write_text(name)
+    return program
+
+
+class Collector:
+    """What it takes is in a file, a request on a line, before it answers. Killed and started again it is the same."""
+
+    def __init__(self, folder):
+        self.program = build()
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process = None
+        self.new_file()
+
+    def new_file(self):
+        self.file = self.folder / f"got-{time.monotonic_ns()}.jsonl"
+
+    def start(self):
+        with open(self.folder / "collector.log", "ab") as log:
+            self.process = subprocess.Popen([self.program, f"127.0.0.1:{self.port}", self.file], stdout=log, stderr=log)
+        wait_until(self.answers, "the collector to start")
+        return self
+
+    def answers(self):
+        assert self.process.poll() is None, (self.folder / "collector.log").read_text()[-2000:]
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            return True
+        except OSError:
+            return False
+
+    def kill(self, how=signal.SIGKILL):
+        if self.process:
+            self.process.send_signal(how)
+            self.process.wait()
+        self.process = None
+
+    def requests(self):
+        return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+
+
+# --- a server that does what it is told -----------------------------------------------------------
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status=200, body=b"", headers=()):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self):
+        server = self.server
+        self.body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            self.body = gzip.decompress(self.body)
+        server.requests.append((time.monotonic(), self.path, dict(self.headers), self.body))
+        fault = server.fault(self, len(server.requests)) if server.fault else None
+        if fault is None:
+            server.taken.append(self.body)
+            self.answer()
+
+
+class Faulty(ThreadingHTTPServer):
+    """fault(handler, number of the request) answers it, or returns None where it is to be taken."""
+    daemon_threads = True
+
+    def __init__(self, fault=None):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.fault = fault
+        self.requests, self.taken = [], []
+        self.silent = threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_):
+        pass  # who hangs up in the middle is what is tested
+
+    def close(self):
+        self.silent.set()
+        self.shutdown()
+        self.server_close()
+
+
+# --- points ---------------------------------------------------------------------------------------
+
+def value_of(value):
+    (kind, v), = value.items()
+    return [value_of(part) for part in v["values"]] if kind == "arrayValue" else int(v) if kind == "intValue" else v
+
+
+def pairs(attributes):
+    return {a["key"]: value_of(a["value"]) for a in attributes}
+
+
+def resources(requests):
+    return [pairs(r["resource"]["attributes"]) for request in requests for r in request["resourceMetrics"]]
+
+
+def metrics_of(requests):
+    for request in requests:
+        for resource in request["resourceMetrics"]:
+            for scope in resource["scopeMetrics"]:
+                yield from scope["metrics"]
+
+
+def points_of(requests):
+    """How often each point came: (name, attributes, start or None, time, value)."""
+    found = Counter()
+    for metric in metrics_of(requests):
+        data = metric.get("sum") or metric["gauge"]
+        for p in data["dataPoints"]:
+            attributes = frozenset(pairs(p.get("attributes", [])).items())
+            found[metric["name"], attributes, int(p.get("startTimeUnixNano", 0)) or None, int(p["timeUnixNano"]),
+                  float(p["asDouble"])] += 1
+    return found
+
+
+def table():
+    """Of each row of the metric table: its key, what OpenTelemetry calls it, the attribute, and whether it is a sum."""
+    rows = {}
+    text = (ROOT / "src/core/metrics.def").read_text()
+    for row in re.split(r"^METRIC\(", text, flags=re.M)[1:]:
+        def field(name):
+            found = re.search(rf'\.{name} = "?([^",\s]+)"?', row)
+            return found and found.group(1)
+        key, name, kind, unit = field("key"), field("otel"), field("kind"), field("unit")
+        total = kind == "KIND_COUNTER" or (name and kind == "KIND_GAUGE" and unit in ("UNIT_BYTES", "UNIT_COUNT"))
+        attribute = field("otel_as")
+        rows[key] = (name or f"proctor.{key}", frozenset([tuple(attribute.split("=", 1))] if attribute else []),
+                     bool(total))
+    return rows
+
+
+def points_in(path):
+    """The points that a run file has, as points_of() has them, by SQL."""
+    base, rows, found = open_run(path), table(), Counter()
+    started, = base.execute("SELECT started FROM run").fetchone()
+    columns = {row["column_name"]: row["key"] for row in base.execute("SELECT * FROM metrics WHERE selected")}
+    for sql in ("SELECT * FROM job_samples",
+                "SELECT j.elapsed, s.* FROM system_samples s JOIN job_samples j USING(sample)"):
+        for row in base.execute(sql):
+            for column in row.keys():
+                if column not in columns or row[column] is None:
+                    continue
+                name, attributes, total = rows[columns[column]]
+                found[name, attributes, started if total else None, started + row["elapsed"], row[column]] += 1
+    base.close()
+    return found
