@@ -182,6 +182,27 @@ def test_a_run_is_all_its_nodes_for_report_alone(proctor):
     assert proctor("show", "known.2").returncode == 0
 
 
+def test_nodes_may_say_anything(proctor):
+    """Names that are markup, that are one, or are cut within a letter; clocks that are centuries apart."""
+    paths = known_nodes(proctor, 6)
+    for i, name in enumerate(["</script><b>|`*_\n", "ä" * 63, "ä" * 63, "", "\x1b[31m"]):
+        change(paths[i], "UPDATE run SET node = ?", name)
+    change(paths[3], "UPDATE run SET started = 9000000000000000000, ended = 9000000000500000000")
+    change(paths[4], "UPDATE job_samples SET elapsed = elapsed - 30000000000, mem_rss_bytes = 1e308")
+    change(paths[5], "DELETE FROM job_samples")
+    forms = "html", "md", "txt", "svg"
+    done = proctor("report", "known", "-o", "x.json", *[w for e in forms for w in ("-o", f"x.{e}")])
+    assert done.returncode == 0, done.stderr
+    job, *nodes = json.loads((proctor.work / "x.json").read_text())["runs"]
+    assert len(nodes) == 6 and len({n["name"] for n in nodes}) == 6
+    checked = subprocess.run(["node", ROOT / "tests/browser/contract.mjs", proctor.work / "x.json"],
+                             capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    for form in forms:
+        text = (proctor.work / f"x.{form}").read_text()
+        assert "\x1b" not in text and (form in ("md", "txt") or "<b>|" not in text), form
+
+
 def test_the_worst_node_is_named(proctor):
     paths = known_nodes(proctor)
     change(paths[2], "UPDATE run SET exit_code = NULL, exit_signal = 9")
