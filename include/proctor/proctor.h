@@ -92,7 +92,8 @@ PROCTOR_API int proctor_monitor_add_sink(struct proctor_monitor *m, const struct
 PROCTOR_API int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err);
 /* Takes one sample now, in the calling thread, without a thread of its own; not while started. */
 PROCTOR_API int proctor_monitor_collect(struct proctor_monitor *m, struct proctor_error *err);
-/* Takes the last sample and ends the record. A second call does nothing. */
+/* Takes the last sample and ends the record. With "mlflow" or "otlp" it then sends what is left,
+ * for up to "flush-timeout". A second call does nothing. */
 PROCTOR_API int proctor_monitor_stop(struct proctor_monitor *m, struct proctor_error *err);
 
 /* A phase begins; it ends, and those inside it: the summary has an account of each. Phases nest, a
