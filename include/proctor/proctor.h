@@ -103,7 +103,8 @@ PROCTOR_API int proctor_monitor_start(struct proctor_monitor *m, struct proctor_
 PROCTOR_API int proctor_monitor_collect(struct proctor_monitor *m, struct proctor_error *err);
 /* What collect has taken last, until the next call; NULL where nothing was, or a thread samples. */
 PROCTOR_API const struct proctor_snapshot *proctor_monitor_latest(struct proctor_monitor *m);
-/* Takes the last sample and ends the record. A second call does nothing. */
+/* Takes the last sample and ends the record. With "mlflow" or "otlp" it then sends what is left,
+ * for up to "flush-timeout". A second call does nothing. */
 PROCTOR_API int proctor_monitor_stop(struct proctor_monitor *m, struct proctor_error *err);
 
 /* A phase begins; it ends, and those inside it: the summary has an account of each. Phases nest, a

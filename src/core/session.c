@@ -23,6 +23,7 @@
 #define STRETCH_MOST  (60 * NS_PER_S)
 #define HELPER_AGAIN  (5 * NS_PER_S)
 #define RECORD_FDS    4   /* of a run file, at the most */
+#define PUBLISHER_FDS 8   /* of one that sends it to a server */
 #define HELPER_WAIT   500 /* milliseconds: nobody likes to wait for a summary */
 
 /* --- setting up ------------------------------------------------------------------------------- */
@@ -135,6 +136,7 @@ static void share_descriptors(struct pr_session *s)
     s->own_fds += s->net ? pr_net_descriptors(s->net) : 0;
     int record = s->record_fds ? RECORD_FDS : 0;
     record += (int)s->config->prometheus.count * HTTPD_FILES;
+    record += ((s->config->mlflow != NULL) + (s->config->otlp != NULL)) * PUBLISHER_FDS;
     int left = s->host.hold_limit - s->own_fds - record - 2; /* to wake the thread; open just now */
     if (s->inside)
         s->host.hold_limit = left > 0 ? left : 0;

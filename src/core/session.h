@@ -49,7 +49,7 @@ struct pr_session {
     int64_t start_boot, start_wall;
     int64_t next, sampled; /* boot time: when a tick is due; of the last sample, 0 for never */
     unsigned long taken, late, missed;
-    bool begun, ended, stuck; /* stuck: the writer hangs; what it can reach must stay */
+    bool begun, ended, stuck; /* stuck: a thread hangs; what it can reach must stay */
     bool gone, over_budget, discovery_said, peaks_said, clock_stepped; /* gone: the job */
 
     bool reaping, reaped_lately;     /* the command waits for children; has since the last tick */

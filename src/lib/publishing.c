@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A monitor that is published while it records, to a server of each kind. For the command alone: in
- * somebody else's process there would be threads more, and descriptors, that are not ours to take
- * out of the measurement. */
+/* A monitor that is published while it records, to a server of each kind. In a process that watches
+ * itself the threads, their descriptors and CPU time are taken out of the measurement. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,17 @@ static const char *value_of(const char *option)
     return strcmp(option, WITHOUT_NAME) == 0 ? NULL : option;
 }
 
+/* Who counts what is ours in this process; NULL where it is not watched. */
+static struct pr_sink_served *served_by(struct proctor_monitor *m)
+{
+    return m->outside ? NULL : &m->session.served;
+}
+
+static _Atomic int *files_of(struct proctor_monitor *m)
+{
+    return m->outside ? NULL : &m->session.served.files;
+}
+
 /* --- the kinds -------------------------------------------------------------------------------- */
 
 static int open_mlflow(struct proctor_monitor *m, struct pr_outlet **ret, struct proctor_error *err)
@@ -36,6 +46,7 @@ static int open_mlflow(struct proctor_monitor *m, struct pr_outlet **ret, struct
                                 .shared = c->origin[OPTION_RUN_ID] != ORIGIN_DEFAULT,
                                 .page = pr_model_page};
     int code = pr_mlflow_read(&s, uri, c->node, c->prefix, err);
+    s.files = files_of(m);
     if (code == 0)
         code = pr_mlflow_open(&s, &run, ret, err);
     if (code == 0) {
@@ -65,6 +76,7 @@ static int open_otlp(struct proctor_monitor *m, struct pr_outlet **ret, struct p
     if (code == 0 && s.disabled)
         code = pr_error(err, ECANCELED, "OTEL_SDK_DISABLED is set");
     s.command = m->config.otlp_command;
+    s.files = files_of(m);
     if (code == 0)
         code = pr_otlp_open(&s, ret, err);
     pr_otlp_forget(&s);
@@ -106,7 +118,8 @@ static int start(struct proctor_monitor *m, size_t at, struct proctor_error *err
         code = pr_error(&why, ENOENT, "there is no record to send");
     }
     if (code == 0)
-        code = pr_publisher_start(&m->publishers[at], outlet, s->file, &s->events, &why);
+        code =
+            pr_publisher_start(&m->publishers[at], outlet, s->file, &s->events, served_by(m), &why);
     if (code < 0 && code != -ECANCELED)
         pr_event_problem(&s->events, 0, "%s: nothing is published: %.150s", kinds[at].name,
                          why.message);
@@ -116,13 +129,9 @@ static int start(struct proctor_monitor *m, size_t at, struct proctor_error *err
 int pr_monitor_publish(struct proctor_monitor *m, struct proctor_error *err)
 {
     int code = 0;
-    for (size_t i = 0; i < PUBLISH_KINDS && code == 0; i++) {
-        if (!is_asked_for(m, &kinds[i]))
-            continue;
-        code = m->outside ? start(m, i, err)
-                          : pr_error(err, ENOTSUP, "%s: publishing is for the command alone",
-                                     kinds[i].name);
-    }
+    for (size_t i = 0; i < PUBLISH_KINDS && code == 0; i++)
+        if (is_asked_for(m, &kinds[i]))
+            code = start(m, i, err);
     for (size_t i = 0; i < PUBLISH_KINDS && code == 0; i++)
         if (m->publishers[i] && kinds[i].await)
             kinds[i].await(m, m->publishers[i]);
@@ -140,7 +149,8 @@ void pr_monitor_publish_end(struct proctor_monitor *m)
     for (size_t i = 0; i < PUBLISH_KINDS; i++) {
         if (!m->publishers[i])
             continue;
-        pr_publisher_finish(m->publishers[i], &m->published[m->facts.published_count++]);
+        if (!pr_publisher_finish(m->publishers[i], &m->published[m->facts.published_count++]))
+            m->session.stuck = true;
         m->publishers[i] = NULL;
     }
     m->facts.published = m->published;

@@ -5,6 +5,7 @@
 #include "publish/http.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -13,8 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "util/clock.h"
 #include "util/dl.h"
@@ -47,11 +50,15 @@ enum {
     CA_FILE = 10065,
     KEY = 10087,
     CA_FOLDER = 10097,
+    OPEN_DATA = 10164,
     BODY = 10165, /* copied */
     USER = 10173,
     PASSWORD = 10174,
+    CLOSE_DATA = 10209,
     WRITE_FUNCTION = 20011,
     HEADER_FUNCTION = 20079,
+    OPEN_FUNCTION = 20163,
+    CLOSE_FUNCTION = 20208,
     BODY_SIZE = 30120,
 };
 enum { FAILED_WRITE = 23, FAILED_TIME = 28 };
@@ -63,6 +70,10 @@ struct message { /* CURLMsg */
         void *any;
         int result;
     } data;
+};
+
+struct address { /* curl_sockaddr, as far as it is needed */
+    int family, type, protocol;
 };
 
 static struct {
@@ -121,6 +132,8 @@ struct pr_http {
     _Atomic int64_t until;         /* boot time, ns; any thread's */
     char *authorization;           /* a header with a token */
     char *headers;                 /* those of the setting, each ended by NUL, and "" */
+    _Atomic int *files;            /* who counts descriptors; NULL for nobody */
+    int waking;                    /* descriptors by which libcurl wakes itself */
     struct pr_http_answer *answer; /* of the request that is going on */
     bool too_long;                 /* its answer was */
     char said[256];                /* what libcurl says of a failure */
@@ -152,6 +165,57 @@ static size_t take_header(const char *data, size_t size, size_t count, void *of)
     return n;
 }
 
+/* A connection, which is counted. */
+static int open_socket(void *of, int purpose, const struct address *a)
+{
+    struct pr_http *h = of;
+    int fd = socket(a->family, a->type | SOCK_CLOEXEC, a->protocol);
+    (void)purpose;
+    *h->files += fd >= 0;
+    return fd;
+}
+
+static int close_socket(void *of, int fd)
+{
+    struct pr_http *h = of;
+    *h->files -= 1;
+    return close(fd);
+}
+
+static int count_files(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+/* What libcurl opens for itself differs between its versions: it is counted, until nobody else in
+ * the process has opened anything meanwhile. */
+static void *multi_new(struct pr_http *h)
+{
+    int found = -1;
+    void *multi = NULL;
+    if (!h->files)
+        return lib.multi_new();
+    for (int tries = 0; tries < 8; tries++) {
+        if (multi)
+            lib.multi_free(multi);
+        int before = count_files();
+        multi = lib.multi_new();
+        h->waking = count_files() - before;
+        if (!multi || (h->waking >= 0 && h->waking == found))
+            break;
+        found = h->waking;
+    }
+    h->waking = h->waking > 0 ? h->waking : 0;
+    *h->files += h->waking;
+    return multi;
+}
+
 /* Lines as texts one behind the other. */
 static char *split_lines(const char *lines)
 {
@@ -180,6 +244,12 @@ static int set_up(struct pr_http *h, const struct pr_http_setting *s)
     lib.set(h->easy, WRITE_DATA, h);
     lib.set(h->easy, HEADER_FUNCTION, take_header);
     lib.set(h->easy, HEADER_DATA, h);
+    if (h->files) {
+        lib.set(h->easy, OPEN_FUNCTION, open_socket);
+        lib.set(h->easy, OPEN_DATA, h);
+        lib.set(h->easy, CLOSE_FUNCTION, close_socket);
+        lib.set(h->easy, CLOSE_DATA, h);
+    }
     lib.set(h->easy, VERIFY_PEER, s->insecure ? 0L : 1L);
     lib.set(h->easy, VERIFY_HOST, s->insecure ? 0L : 2L);
     if (s->ca)
@@ -212,8 +282,9 @@ int pr_http_new(struct pr_http **ret, const struct pr_http_setting *setting, cha
     }
     struct pr_http *h = calloc(1, sizeof *h);
     if (h) {
+        h->files = setting->files;
         h->easy = lib.easy_new();
-        h->multi = lib.multi_new();
+        h->multi = multi_new(h);
     }
     if (h && h->easy && h->multi && set_up(h, setting) == 0) {
         *ret = h;
@@ -232,6 +303,8 @@ void pr_http_free(struct pr_http *h)
         lib.easy_free(h->easy);
     if (h->multi)
         lib.multi_free(h->multi);
+    if (h->multi && h->files)
+        *h->files -= h->waking;
     if (h->authorization)
         explicit_bzero(h->authorization, strlen(h->authorization));
     free(h->authorization);

@@ -3,6 +3,7 @@
  * does (nothing, garbage, ten megabytes, half an answer) costs a request its time limit at the most
  * and HTTP_ANSWER_MOST bytes. What is secret is in the setting alone, never in a message. */
 #pragma once
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct pr_http_setting {
     const char *headers; /* "Name: value\n" for each that goes with all requests */
     bool insecure;       /* a server need not prove who it is */
     double timeout;      /* seconds for one request */
+    _Atomic int *files;  /* how many descriptors it has is added here; NULL for nobody's */
 };
 
 struct pr_http_request {

@@ -114,7 +114,8 @@ static int connect_to(struct pr_mlflow *m, struct proctor_error *err)
                                    .ca = s->ca,
                                    .certificate = s->certificate,
                                    .insecure = s->insecure,
-                                   .timeout = s->timeout};
+                                   .timeout = s->timeout,
+                                   .files = s->files};
     int code = pr_http_new(&m->outlet.http, &http, why, sizeof why);
     if (code == 0)
         code = pr_db_open(&m->json, ":memory:", DB_CREATE, why, sizeof why);

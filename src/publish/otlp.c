@@ -216,7 +216,8 @@ int pr_otlp_open(const struct pr_otlp_setting *s, struct pr_outlet **ret, struct
                                          .certificate = s->certificate,
                                          .key = s->key,
                                          .headers = *s->headers ? s->headers : NULL,
-                                         .timeout = s->timeout};
+                                         .timeout = s->timeout,
+                                         .files = s->files};
     int code = pr_http_new(&x->outlet.http, &http, why, sizeof why);
     if (code == 0)
         code = pr_db_open(&x->json, ":memory:", DB_CREATE, why, sizeof why);

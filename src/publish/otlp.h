@@ -12,9 +12,10 @@ struct pr_otlp_setting {
     char user[256], password[1024];
     char headers[8192]; /* "Name: value\n" each; secret */
     bool json, gzip;
-    bool disabled;  /* OTEL_SDK_DISABLED: nothing is to be sent */
-    bool command;   /* the command line goes with it */
-    double timeout; /* seconds */
+    bool disabled;      /* OTEL_SDK_DISABLED: nothing is to be sent */
+    bool command;       /* the command line goes with it */
+    double timeout;     /* seconds */
+    _Atomic int *files; /* where descriptors are counted; NULL for nowhere */
     const char *ca, *certificate, *key;
     const char *attributes, *service; /* OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME, or NULL */
 };

@@ -33,6 +33,8 @@ struct pr_publisher {
     int final;         /* why it was given up, 0 for not */
     int64_t started;   /* boot time */
     bool said, remarked;
+    struct pr_sink_served *served; /* NULL where nobody counts us */
+    int64_t cpu;                   /* ns, as far as it is counted there */
     pthread_t thread;
     pthread_mutex_t lock; /* guards the rest; placed is also read by whoever waits */
     pthread_cond_t changed;
@@ -163,6 +165,15 @@ static bool rest(struct pr_publisher *p, double seconds, bool knew)
     return !p->ending || pr_clock_boot() < p->deadline;
 }
 
+/* In a process that is watched from inside. */
+static void count(struct pr_publisher *p)
+{
+    int64_t cpu = pr_clock_thread_cpu();
+    if (p->served)
+        p->served->cpu += cpu - p->cpu;
+    p->cpu = cpu;
+}
+
 static void *work(void *data)
 {
     struct pr_publisher *p = data;
@@ -173,6 +184,7 @@ static void *work(void *data)
         pthread_mutex_unlock(&p->lock);
         int code = go_on(p, ending, called_off);
         double seconds = delay(p, code, ending);
+        count(p);
         pthread_mutex_lock(&p->lock);
         again = rest(p, seconds, ending);
     }
@@ -217,18 +229,25 @@ static struct pr_publisher *publisher_new(struct pr_outlet *o, const char *path)
 }
 
 int pr_publisher_start(struct pr_publisher **ret, struct pr_outlet *o, const char *path,
-                       struct pr_events *events, struct proctor_error *err)
+                       struct pr_events *events, struct pr_sink_served *served,
+                       struct proctor_error *err)
 {
     sigset_t all, old;
     struct pr_publisher *p = publisher_new(o, path);
     if (!p)
         return pr_error(err, ENOMEM, "out of memory");
     p->events = events;
+    p->served = served;
+    p->sending.files = served ? &served->files : NULL;
+    if (served)
+        served->threads += 1;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int code = pthread_create(&p->thread, NULL, work, p);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (code) {
+        if (served)
+            served->threads -= 1;
         publisher_free(p);
         return pr_error(err, code, "cannot start a thread: %s", strerror(code));
     }
@@ -282,7 +301,7 @@ static void leave_behind(struct pr_publisher *p, struct pr_publishing *ret)
     pthread_detach(p->thread);
 }
 
-void pr_publisher_finish(struct pr_publisher *p, struct pr_publishing *ret)
+bool pr_publisher_finish(struct pr_publisher *p, struct pr_publishing *ret)
 {
     pthread_mutex_lock(&p->lock);
     struct timespec until = moment(pr_seconds(p->deadline - pr_clock_boot()) + GRACE);
@@ -293,12 +312,15 @@ void pr_publisher_finish(struct pr_publisher *p, struct pr_publishing *ret)
         leave_behind(p, ret);
     pthread_mutex_unlock(&p->lock);
     if (!over)
-        return;
+        return false;
     pthread_join(p->thread, NULL);
+    if (p->served)
+        p->served->threads -= 1;
     pr_sending_tell(&p->sending, ret);
     if (!p->sending.done && !p->called_off)
         say_left(p, ret);
     publisher_free(p);
+    return true;
 }
 
 /* --- afterwards ------------------------------------------------------------------------------- */

@@ -5,14 +5,17 @@
 #pragma once
 #include "core/event.h"
 #include "core/publishing.h"
+#include "core/sink.h"
 #include "publish/outlet.h"
 
 struct pr_publisher;
 
-/* Starts the thread. The outlet is the publisher's, also where this fails; events are borrowed
- * until pr_publisher_finish. 0 or -errno. */
+/* Starts the thread. The outlet is the publisher's, also where this fails; events, and what counts
+ * us in a process that is watched from inside (NULL for nobody), are borrowed until
+ * pr_publisher_finish. 0 or -errno. */
 int pr_publisher_start(struct pr_publisher **ret, struct pr_outlet *o, const char *path,
-                       struct pr_events *events, struct proctor_error *err);
+                       struct pr_events *events, struct pr_sink_served *served,
+                       struct proctor_error *err);
 /* Waits for so long until the run has a place at the server: what it is called there, borrowed
  * until the publisher is freed; NULL where it has none yet. */
 const char *pr_publisher_await(struct pr_publisher *p, double seconds);
@@ -20,8 +23,9 @@ const char *pr_publisher_await(struct pr_publisher *p, double seconds);
  * so many seconds. */
 void pr_publisher_hurry(struct pr_publisher *p, double seconds, bool called_off);
 /* After that: waits until it is sent or the time is over, says what could not be sent, and what has
- * become of it. Frees the publisher, unless its thread is stuck. */
-void pr_publisher_finish(struct pr_publisher *p, struct pr_publishing *ret);
+ * become of it. Frees the publisher, unless its thread is stuck: then it returns false, and who
+ * counts us must stay. */
+bool pr_publisher_finish(struct pr_publisher *p, struct pr_publishing *ret);
 
 /* A thread was stuck: it may be in a library, which must not be taken down at the end. */
 bool pr_publisher_left_behind(void);

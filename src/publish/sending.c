@@ -14,6 +14,8 @@
 #include "util/clock.h"
 
 #define REFUSALS_MOST 5 /* in a row: then it is not about a request */
+#define OPEN_FILES    2 /* descriptors of a file that is open: itself and its log */
+#define KEPT_FILES    1 /* when it was closed */
 
 int pr_sending_init(struct pr_sending *s, struct pr_outlet *o, const char *path)
 {
@@ -45,7 +47,19 @@ static int open_file(struct pr_sending *s, struct pr_stored **ret)
     int code = pr_stored_open(ret, s->path, STORED_CHANGE, &err);
     if (code < 0)
         snprintf(s->why, sizeof s->why, "%.190s", err.message);
+    if (code == 0 && s->files)
+        *s->files += OPEN_FILES - s->kept;
     return code;
+}
+
+/* In the process of its recorder SQLite keeps one descriptor, to be used again: closing it would
+ * give up the recorder's locks. */
+static void close_file(struct pr_sending *s, struct pr_stored *r)
+{
+    if (r && s->files)
+        *s->files -= OPEN_FILES - KEPT_FILES;
+    s->kept |= r != NULL;
+    pr_stored_close(r);
 }
 
 /* What cannot be written now is written the next time. */
@@ -90,7 +104,7 @@ static int read_more(struct pr_sending *s, bool ending)
     code = pr_tail_read(&s->tail, r, take, s, &err);
     if (code < 0)
         snprintf(s->why, sizeof s->why, "%.190s", err.message);
-    pr_stored_close(r);
+    close_file(s, r);
     if (code == 0 && s->full && !s->pending) {
         snprintf(s->why, sizeof s->why, "out of memory");
         return -EAGAIN;
@@ -104,7 +118,7 @@ void pr_sending_keep(struct pr_sending *s)
     if (!s->unsaved || open_file(s, &r) < 0)
         return;
     save(s, r);
-    pr_stored_close(r);
+    close_file(s, r);
 }
 
 int pr_sending_resume(struct pr_sending *s, struct proctor_error *err)
@@ -212,7 +226,7 @@ static int end(struct pr_sending *s)
         s->done = true;
         save(s, r);
     }
-    pr_stored_close(r);
+    close_file(s, r);
     return code;
 }
 
@@ -254,5 +268,5 @@ void pr_sending_tell(struct pr_sending *s, struct pr_publishing *ret)
     ret->left = open_file(s, &r) < 0 ? -1 : pr_published_left(r, s->progress.sample);
     if (r && r->state == RUN_ENDED) /* its recorder could not while we had it open */
         pr_stored_settle(r);
-    pr_stored_close(r);
+    close_file(s, r);
 }

@@ -19,6 +19,8 @@ struct pr_sending {
     int64_t from;        /* the last one before those in the outlet */
     int64_t passed;      /* samples that were refused since the server last took some */
     unsigned refusals;   /* in a row */
+    _Atomic int *files;  /* where descriptors are counted; NULL for nowhere */
+    bool kept;           /* the file has been open */
     char why[200];
 };
 

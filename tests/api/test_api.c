@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -217,6 +218,92 @@ static void our_server_is_not_in_the_measurement(void **state)
     assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), -1);
     assert_int_equal(errno, ECONNREFUSED);
     close(client);
+}
+
+/* Takes what is posted, and says so in *requests. */
+static void serve_posts(int listening, _Atomic int *requests)
+{
+    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    static char text[1 << 20];
+    for (;;) {
+        int client = accept(listening, NULL, NULL);
+        size_t n = 0;
+        ssize_t got;
+        while ((got = read(client, text + n, sizeof text - 1 - n)) > 0) {
+            n += (size_t)got;
+            text[n] = '\0';
+            const char *length = strstr(text, "Content-Length: "), *body = strstr(text, "\r\n\r\n");
+            if (!body || !length || (size_t)(text + n - body - 4) < strtoul(length + 16, NULL, 10))
+                continue;
+            n = 0;
+            *requests += 1;
+            if (write(client, answer, sizeof answer - 1) < 0)
+                break;
+        }
+        close(client);
+    }
+}
+
+struct steady {
+    int fds, samples, other;
+};
+
+static void look_for_ours(const struct proctor_snapshot *s, void *data)
+{
+    struct steady *steady = data;
+    double threads = 0, fds = 0;
+    if (proctor_snapshot_value(s, "threads", &threads) < 0 ||
+        proctor_snapshot_value(s, "fds", &fds) < 0)
+        return;
+    steady->samples++;
+    steady->other += threads != 1 || fds != steady->fds;
+}
+
+/* A thread, its connection and the file that it reads; for moments there is one more or less than
+ * it has just counted. */
+static void our_publisher_is_not_in_the_measurement(void **state)
+{
+    (void)state;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    char folder[] = "/tmp/proctor-api-XXXXXX", path[64], url[64];
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    _Atomic int *requests =
+        mmap(NULL, sizeof *requests, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_int_equal(bind(listening, (struct sockaddr *)&at, size), 0);
+    assert_int_equal(listen(listening, 5), 0);
+    assert_int_equal(getsockname(listening, (struct sockaddr *)&at, &size), 0);
+    pid_t server = fork_mortal();
+    if (server == 0)
+        serve_posts(listening, requests);
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/run.proctor", folder);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(at.sin_port));
+    struct steady steady = {.fds = open_descriptors()};
+    struct proctor_monitor *m = monitor_of(getpid(), PROCTOR_NO_CHILDREN);
+    set(m, "interval", "20ms");
+    set(m, "output", path);
+    set(m, "otlp", url);
+    proctor_monitor_on_sample(m, look_for_ours, &steady);
+    double before = cpu_now(), cpu = -1;
+    assert_int_equal(proctor_monitor_start(m, NULL), 0);
+    for (int i = 0; i < 400 && *requests == 0; i++)
+        usleep(10000);
+    usleep(300000); /* with a connection that is open */
+    int in_mid_run = *requests;
+    assert_int_equal(proctor_monitor_stop(m, NULL), 0);
+    assert_true(in_mid_run > 0 && *requests > in_mid_run);
+    assert_true(steady.samples > 50 && steady.other <= steady.samples / 20);
+    assert_int_equal(proctor_monitor_total(m, "cpu.time", &cpu), 0);
+    assert_true(cpu < (cpu_now() - before) / 2);
+    assert_true(number_of(m, "sent") == number_of(m, "taken"));
+    proctor_monitor_free(m);
+    assert_int_equal(open_descriptors(), steady.fds);
+    end(server);
+    close(listening);
+    munmap((void *)requests, sizeof *requests);
+    unlink(path);
+    rmdir(folder);
 }
 
 static void children_count(void **state)
@@ -711,6 +798,7 @@ int main(void)
         cmocka_unit_test(collects_without_a_thread),
         cmocka_unit_test(our_thread_is_not_in_the_measurement),
         cmocka_unit_test(our_server_is_not_in_the_measurement),
+        cmocka_unit_test(our_publisher_is_not_in_the_measurement),
         cmocka_unit_test(children_count),
         cmocka_unit_test(a_process_alone),
         cmocka_unit_test(a_group),

@@ -14,7 +14,6 @@ import threading
 import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 from mlflow_server import free_port
 from proctor_cli import ROOT, open_run, skip_visibly, wait_until
@@ -190,12 +189,16 @@ def points_in(path):
     started, = base.execute("SELECT started FROM run").fetchone()
     columns = {row["column_name"]: row["key"] for row in base.execute("SELECT * FROM metrics WHERE selected")}
     for sql in ("SELECT * FROM job_samples",
-                "SELECT j.elapsed, s.* FROM system_samples s JOIN job_samples j USING(sample)"):
+                "SELECT j.elapsed, s.* FROM system_samples s JOIN job_samples j USING(sample)",
+                "SELECT j.elapsed, e.uuid AS \"hw.id\", e.model AS \"hw.name\", 'gpu' AS \"hw.type\", g.* FROM gpu_samples g"
+                " JOIN job_samples j USING(sample) JOIN entities e ON e.id = g.entity"):
         for row in base.execute(sql):
+            device = {(name, row[name]) for name in row.keys() if name.startswith("hw.")}
             for column in row.keys():
                 if column not in columns or row[column] is None:
                     continue
                 name, attributes, total = rows[columns[column]]
+                attributes |= device
                 found[name, attributes, started if total else None, started + row["elapsed"], row[column]] += 1
     base.close()
     return found

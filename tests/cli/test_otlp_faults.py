@@ -2,14 +2,16 @@
 """Collectors that ask to wait, refuse, reject, or say nonsense: what is tried again and what is not, that nothing is
 lost or goes twice, and that no secret gets out."""
 import json
+import os
 import ssl
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 from otlp_server import Faulty, points_in, points_of, resources
-from proctor_cli import PROCTOR, SLACK, finish, open_run, problems, query, said, skip_visibly, wait_until
+from proctor_cli import PROCTOR, SLACK, finish, problems, query, said, skip_visibly
 
 SECRET = "h1dden-pass"
 JSON = {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}
@@ -200,6 +202,23 @@ def test_whose_they_are(proctor, serve):
     found = resources(taken(server))[1]
     assert found["process.command_args"] == ["sh", "-c", ": x"]
     assert (found["service.name"], found["proctor.node"]) == ("svc", "3") and "service.instance.id" not in found
+
+
+def test_gpus_have_attributes_and_only_their_own_readings(proctor, serve):
+    server = serve()
+    fake = Path(os.environ.get("PROCTOR_BUILD") or Path(PROCTOR).parent) / "tests/fake_nvml"
+    script = proctor.folder / "nvml"
+    script.write_text("device 0 H200 GPU-aaaa 150000000000 2000000000\ndevice 1 H100 GPU-bbbb 80000000000 1000000000\n"
+                      "util 0 80 0 99\nutil 1 20 0 99\n")
+    path = proctor.folder / "a.proctor"
+    done = proctor.run("-q", "-o", path, "-i", "50ms", f"--otlp={server.url}", "--", "sleep", "0.6",
+                       env={**JSON, "LD_LIBRARY_PATH": str(fake), "FAKE_NVML": str(script)})
+    assert done.returncode == 0, done.stderr
+    points = points_of(taken(server))
+    assert points == points_in(path)
+    used = {(dict(attributes)["hw.id"], dict(attributes)["hw.name"], value)
+            for name, attributes, _, _, value in points if name == "hw.gpu.memory.usage"}
+    assert used == {("GPU-aaaa", "H200", 2e9), ("GPU-bbbb", "H100", 1e9)}
 
 
 def test_secrets_stay_secret(proctor, serve):
