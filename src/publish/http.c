@@ -135,7 +135,8 @@ struct pr_http {
     _Atomic int *files;            /* who counts descriptors; NULL for nobody */
     int waking;                    /* descriptors by which libcurl wakes itself */
     struct pr_http_answer *answer; /* of the request that is going on */
-    bool too_long;                 /* its answer was */
+    size_t most;                   /* bytes that its answer may have */
+    bool too_long;                 /* it had more */
     char said[256];                /* what libcurl says of a failure */
 };
 
@@ -145,7 +146,7 @@ static size_t take_body(const char *data, size_t size, size_t count, void *of)
 {
     struct pr_http *h = of;
     size_t n = size * count;
-    h->too_long = h->answer->body.len + n > HTTP_ANSWER_MOST;
+    h->too_long = h->answer->body.len + n > h->most;
     if (h->too_long)
         return 0; /* it gives up */
     pr_buf_add(&h->answer->body, data, n);
@@ -401,6 +402,7 @@ int pr_http_send(struct pr_http *h, const struct pr_http_request *request,
     void *headers = headers_of(h, request);
     h->answer = answer;
     h->too_long = false;
+    h->most = request->most ? request->most : HTTP_ANSWER_MOST;
     h->said[0] = '\0';
     pr_buf_reset(&answer->body);
     answer->status = 0;

@@ -32,6 +32,7 @@ struct pr_http_request {
     size_t len;
     const char *type;   /* of the body and of the answer; NULL for JSON */
     bool put;           /* it goes to that very place: not a POST */
+    size_t most;        /* bytes of the answer; 0 for HTTP_ANSWER_MOST */
     const char *header; /* "Name: value", NULL for none */
 };
 

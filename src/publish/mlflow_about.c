@@ -59,12 +59,13 @@ void pr_mlflow_describe(struct pr_outlet *o, const struct pr_stored *r)
     struct pr_mlflow *m = (struct pr_mlflow *)o;
     struct pr_json j = {.out = &m->about};
     char key[160], *command = command_of(r);
+    bool ours = o->owned || m->of_all;
     pr_buf_reset(&m->about);
-    pr_json_key(&j, o->owned ? "params" : "tags");
+    pr_json_key(&j, ours ? "params" : "tags");
     pr_json_open(&j, '[');
     snprintf(key, sizeof key, "proctor.%s%scommand", m->outlet.node, *m->outlet.node ? "." : "");
     if (command)
-        pr_mlflow_pair(&j, key, command, o->owned ? PARAM_MOST : MLFLOW_TAG_MOST);
+        pr_mlflow_pair(&j, key, command, ours ? PARAM_MOST : MLFLOW_TAG_MOST);
     add_facts(m, &j, r, r->about, facts, sizeof facts / sizeof *facts, MLFLOW_TAG_MOST);
     pr_json_close(&j, ']');
     free(command);
@@ -113,27 +114,37 @@ static int send_verdict(struct pr_mlflow *m, const struct pr_stored *r)
     return code;
 }
 
-/* Is it the run of all nodes, which another one has made? */
+static int ask_for_run(struct pr_mlflow *m)
+{
+    pr_buf_reset(&m->text);
+    pr_buf_str(&m->text, "runs/get?run_id=");
+    pr_http_escape(&m->text, m->outlet.remote);
+    int code = pr_mlflow_ask(m, pr_buf_text(&m->text), NULL);
+    if (code == 0 &&
+        !pr_mlflow_answered(m, "$.run.info.artifact_uri", m->artifacts, sizeof m->artifacts))
+        m->artifacts[0] = '\0';
+    return code;
+}
+
+/* Is it the run of all nodes? Not one that somebody has named to us, which is not ours to close. */
 static bool is_of_all(struct pr_mlflow *m)
 {
     pr_mlflow_tag(m, false, &m->text);
-    return pr_mlflow_follows(m) && pr_mlflow_tagged(m, MLFLOW_RUN_TAG, pr_buf_text(&m->text));
+    return !m->setting.run && pr_mlflow_tagged(m, MLFLOW_RUN_TAG, pr_buf_text(&m->text));
 }
 
 /* Who has closed it already knows better how it ended. Of several nodes the first closes it, or
- * whichever has failed. */
+ * whichever has failed. The run was asked for. */
 static int close_run(struct pr_mlflow *m, const struct pr_stored *r)
 {
-    const char *status = status_of(r);
-    bool good = strcmp(status, "FINISHED") == 0, of_all = is_of_all(m);
     char now[32] = "";
     pr_mlflow_answered(m, "$.run.info.status", now, sizeof now);
-    if (of_all ? good || strcmp(now, "FAILED") == 0 || strcmp(now, "KILLED") == 0
-               : strcmp(now, "RUNNING") != 0)
+    bool done = strcmp(now, "FAILED") == 0 || strcmp(now, "KILLED") == 0;
+    if (m->outlet.owned ? strcmp(now, "RUNNING") != 0 : done || !is_of_all(m))
         return 0;
     struct pr_json j = pr_mlflow_body(m);
     pr_mlflow_member(&j, "run_id", m->outlet.remote);
-    pr_mlflow_member(&j, "status", status);
+    pr_mlflow_member(&j, "status", status_of(r));
     pr_json_key(&j, "end_time");
     pr_json_int(&j, (r && r->ended ? r->ended : pr_clock_wall()) / 1000000);
     pr_json_close(&j, '}');
@@ -166,15 +177,15 @@ static void write_place(struct pr_mlflow *m, const char *artifacts, struct pr_bu
 }
 
 /* At the end, when the server has all else. What cannot be sent for good is said, and done with. */
-static int send_report(struct pr_mlflow *m, const struct pr_stored *r, const char *artifacts)
+static int send_report(struct pr_mlflow *m, const struct pr_stored *r)
 {
     static const char proxied[] = "mlflow-artifacts:/";
     struct proctor_error err = {0};
     struct pr_buf place = {0};
     if (!m->make_page)
         return 0;
-    const char *path = artifacts + sizeof proxied - 1;
-    if (strncmp(artifacts, proxied, sizeof proxied - 1) != 0 || *path == '/')
+    const char *path = m->artifacts + sizeof proxied - 1;
+    if (strncmp(m->artifacts, proxied, sizeof proxied - 1) != 0 || *path == '/')
         return no_report(m, "artifacts of this run do not go through the server");
     if (!m->page.len && m->make_page(&m->page, r, &err) < 0) {
         pr_buf_reset(&m->page);
@@ -195,21 +206,16 @@ static int send_report(struct pr_mlflow *m, const struct pr_stored *r, const cha
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
+/* A run of many nodes is long to read: who needs not know how it stands does not ask. */
 int pr_mlflow_end(struct pr_outlet *o, const struct pr_stored *r)
 {
     struct pr_mlflow *m = (struct pr_mlflow *)o;
-    char artifacts[512] = "";
+    bool failed = strcmp(status_of(r), "FINISHED") != 0,
+         closes = o->owned || (failed && pr_mlflow_follows(m));
     int code = r ? send_verdict(m, r) : 0;
-    if (code < 0)
-        return code;
-    pr_buf_reset(&m->text);
-    pr_buf_str(&m->text, "runs/get?run_id=");
-    pr_http_escape(&m->text, o->remote);
-    code = pr_mlflow_ask(m, pr_buf_text(&m->text), NULL);
-    if (code < 0)
-        return code;
-    pr_mlflow_answered(m, "$.run.info.artifact_uri", artifacts, sizeof artifacts);
-    if (o->owned)
+    if (code == 0 && (closes || !*m->artifacts))
+        code = ask_for_run(m);
+    if (code == 0 && closes)
         code = close_run(m, r);
-    return code == 0 && r ? send_report(m, r, artifacts) : code;
+    return code == 0 && r ? send_report(m, r) : code;
 }

@@ -7,6 +7,8 @@
 #include "publish/mlflow_parts.h"
 #include "util/text.h"
 
+#define RUN_MOST (4 * 1024 * 1024) /* bytes: the run of many nodes has all their names in it */
+
 bool pr_mlflow_answered(struct pr_mlflow *m, const char *path, char *ret, size_t size)
 {
     struct pr_query *q = NULL;
@@ -73,7 +75,7 @@ static bool is_object(struct pr_mlflow *m)
 }
 
 /* The URL is in m->url. */
-static int call(struct pr_mlflow *m, struct pr_buf *body, const char *type)
+static int call(struct pr_mlflow *m, struct pr_buf *body, const char *type, size_t most)
 {
     struct pr_outlet *o = &m->outlet;
     struct pr_http_request request = {.url = pr_buf_text(&m->url),
@@ -81,6 +83,7 @@ static int call(struct pr_mlflow *m, struct pr_buf *body, const char *type)
                                       .len = body ? body->len : 0,
                                       .type = type,
                                       .put = type != NULL,
+                                      .most = most,
                                       .header = *m->header ? m->header : NULL};
     if (m->url.failed || (body && body->failed))
         return pr_mlflow_fail(m, ENOMEM, "out of memory");
@@ -99,14 +102,15 @@ int pr_mlflow_ask(struct pr_mlflow *m, const char *path, struct pr_buf *body)
 {
     pr_buf_reset(&m->url);
     pr_buf_printf(&m->url, "%s/api/2.0/mlflow/%s", m->outlet.url, path);
-    return call(m, body, NULL);
+    bool is_run = strncmp(path, "runs/get?", 9) == 0 || strcmp(path, "runs/search") == 0;
+    return call(m, body, NULL, is_run ? RUN_MOST : 0);
 }
 
 int pr_mlflow_put(struct pr_mlflow *m, const char *path, const char *type, struct pr_buf *body)
 {
     pr_buf_reset(&m->url);
     pr_buf_printf(&m->url, "%s/api/2.0/mlflow-artifacts/artifacts/%s", m->outlet.url, path);
-    return call(m, body, type);
+    return call(m, body, type, 0);
 }
 
 struct pr_json pr_mlflow_body(struct pr_mlflow *m)

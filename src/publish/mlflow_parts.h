@@ -20,6 +20,8 @@ struct pr_mlflow {
     int (*make_page)(struct pr_buf *out, const struct pr_stored *r, struct proctor_error *err);
     struct pr_buf page; /* once it is made */
     char experiment[64];
+    char artifacts[512];          /* where those of the run are; "" where that is not known */
+    bool of_all;                  /* the run is that of several nodes, and another has made it */
     char header[300];             /* that names a workspace; "" for none */
     struct pr_buf metrics, about; /* what is sent next: parts of a JSON object */
     size_t metric_count, sample_count;

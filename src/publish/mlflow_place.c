@@ -73,15 +73,21 @@ void pr_mlflow_tag(const struct pr_mlflow *m, bool own, struct pr_buf *out)
                   named ? m->outlet.node : "");
 }
 
-/* What the run is called there, from the answer. False where that is no name. */
-static bool take_name(struct pr_mlflow *m, const char *path)
+/* What the run is called there, from what the answer says of it at `info`. False where that is no
+ * name. */
+static bool take_run(struct pr_mlflow *m, const char *info)
 {
     struct pr_outlet *o = &m->outlet;
+    char path[64];
+    snprintf(path, sizeof path, "%s.run_id", info);
     bool good = pr_mlflow_answered(m, path, o->remote, sizeof o->remote) && *o->remote;
     for (const char *p = o->remote; *p && good; p++)
         good = isalnum((unsigned char)*p) || *p == '-' || *p == '_';
     if (!good)
         o->remote[0] = '\0';
+    snprintf(path, sizeof path, "%s.artifact_uri", info);
+    if (good && !pr_mlflow_answered(m, path, m->artifacts, sizeof m->artifacts))
+        m->artifacts[0] = '\0';
     return good;
 }
 
@@ -113,8 +119,9 @@ static int find_run(struct pr_mlflow *m, bool own)
     pr_json_int(&j, 1);
     pr_json_close(&j, '}');
     int code = pr_mlflow_ask(m, "runs/search", &m->body);
-    if (code == 0)
-        o->owned = take_name(m, "$.runs[0].info.run_id");
+    bool found = code == 0 && take_run(m, "$.runs[0].info");
+    o->owned = found && own;
+    m->of_all = found && !own;
     return code;
 }
 
@@ -180,7 +187,7 @@ int pr_mlflow_begin(struct pr_outlet *o)
         return code;
     write_creation(m);
     code = pr_mlflow_ask(m, "runs/create", &m->body);
-    if (code == 0 && !take_name(m, "$.run.info.run_id"))
+    if (code == 0 && !take_run(m, "$.run.info"))
         code = pr_mlflow_fail(m, EAGAIN, "its answer is not MLflow's");
     o->owned = code == 0;
     if (code == 0 && m->shared && pr_mlflow_follows(m))

@@ -36,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
             return server.fault(self)
         if "runs/create" in self.path or "runs/get" in self.path:
             info = {"run_id": RUN, "status": "RUNNING", "artifact_uri": server.artifacts}
-            return self.answer(body=json.dumps({"run": {"info": info}}).encode())
+            return self.answer(body=json.dumps({"run": {"info": info, "data": server.data}}).encode())
         if "protobuf" in self.headers.get("Content-Type", ""):
             return self.answer(body=b"", headers=[("Content-Type", "application/x-protobuf")])
         return self.answer()
@@ -52,6 +52,7 @@ class Server(ThreadingHTTPServer):
         self.fault = fault
         self.files_only = False  # it has the fault with files alone
         self.requests = []
+        self.data = {}  # what else it knows of the run
         self.late = 0  # seconds until it takes who comes
         self.artifacts = f"mlflow-artifacts:/0/{RUN}/a b"
         self.silent = threading.Event()  # who says nothing waits for the end of the test

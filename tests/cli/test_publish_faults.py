@@ -127,6 +127,15 @@ def test_attempts_become_rare(proctor, serve):
     assert len([line for line in said(done.stderr) if "tried again" in line]) == 1
 
 
+def test_a_run_of_which_much_is_known(proctor, serve):
+    """As one of a thousand nodes is."""
+    server = serve()
+    server.data = {"tags": [{"key": f"proctor.node_{i // 10}.{i}", "value": "x" * 50} for i in range(20_000)]}
+    done = proctor.run("-q", f"--mlflow={server.url}", "--", "true", env={"MLFLOW_RUN_ID": RUN})
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert server.sent("runs/get") and server.sent("mlflow-artifacts") and not server.sent("runs/update")
+
+
 def test_an_experiment_that_another_node_has_made_meanwhile(proctor, serve):
     def late(handler):
         server = handler.server
