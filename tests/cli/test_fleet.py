@@ -211,6 +211,16 @@ def test_the_worst_node_is_named(proctor):
     assert job["run"]["signal"] == "SIGKILL"
 
 
+def test_nodes_that_go_on_elsewhere_are_reported_as_far_as_they_are(proctor):
+    """From a folder that nodes share, on a machine that is none of them."""
+    for path in known_nodes(proctor):
+        change(path, "UPDATE run SET ended = NULL, exit_code = NULL, exit_signal = NULL, recorder = 1")
+    job = model(proctor, "known")[0]
+    assert job["verdict"] == {"text": "no end is recorded: its recorder is of another machine on all 4 nodes",
+                              "severity": "note"}
+    assert job["series"]["mem.rss"]["stats"]["max"] > 0 and len(job["nodes"]["rows"]) == 4
+
+
 # --- how nodes are started ------------------------------------------------------------------------
 
 def test_two_nodes_never_write_one_file(proctor):
