@@ -203,6 +203,14 @@ def test_nodes_may_say_anything(proctor):
         assert "\x1b" not in text and (form in ("md", "txt") or "<b>|" not in text), form
 
 
+def test_a_node_that_cannot_be_read_is_not_left_out(proctor):
+    paths = known_nodes(proctor)
+    paths[0].write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+    done = proctor("report", "known", "-o", "x.json")
+    assert done.returncode == 1 and "known.0.proctor" in done.stderr and not (proctor.work / "x.json").exists()
+    assert len(model(proctor, *paths[1:])) == 4
+
+
 def test_the_worst_node_is_named(proctor):
     paths = known_nodes(proctor)
     change(paths[2], "UPDATE run SET exit_code = NULL, exit_signal = 9")
