@@ -112,6 +112,8 @@ static void verdict(struct pr_model *m, const struct pr_stored *r)
         m->verdict = r->recovered ? "recovered: how the job ended is not known"
                                   : "died: how the job ended is not known";
         m->severity = SEVERITY_WARN;
+    } else if (r->state == RUN_ELSEWHERE) { /* of a node that goes on, most likely */
+        m->verdict = "no end is recorded: its recorder is of another machine";
     } else if (m->signal) {
         m->verdict = pr_model_text(m, "killed by %s", m->signal);
         m->severity = SEVERITY_BAD;

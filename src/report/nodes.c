@@ -143,7 +143,7 @@ static void identify(const struct pr_nodes *n)
     job->command = first->command;
     job->cwd = first->cwd;
     job->machine = first->machine;
-    job->name = pr_model_text(job, "%s, %zu nodes", first->name, n->count);
+    job->name = pr_model_text(job, "%zu nodes: %s", n->count, first->name);
     job->host = hosts(n);
     for (size_t i = 0; i < first->argv.count; i++) {
         const char **kept = LIST_ADD(job, &job->argv);

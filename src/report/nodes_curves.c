@@ -9,6 +9,7 @@
 
 #define COUNT(list) (sizeof list / sizeof *list)
 #define ROUNDING    1e-6 /* seconds */
+#define DIGITS      1e-6 /* of a figure in a summary, beside the same in a sample */
 
 /* What is summed, and what each node has of it; GROUPS for nothing. */
 static const struct {
@@ -204,13 +205,17 @@ static void figure(const struct merge *g, struct pr_model_series *s, enum pr_gro
 {
     const struct pr_curve *c = &g->job->curves.items[s->curve];
     double total = NAN;
+    size_t known = 0;
     /* The least is of moments at which not all nodes are known. */
     s->stats = (struct pr_figures){NAN, c->integral / c->seconds, c->most, c->most_at, NAN};
     for (size_t i = 0; i < g->count; i++) {
         struct pr_figures one = figures_of(g->parts[i].m, group);
-        if (!isnan(one.total))
+        if (!isnan(one.total)) {
             total = pr_value_known(total) + one.total;
-        if (group != GROUP_POWER && (one.max > s->stats.max || isnan(s->stats.max))) {
+            known++;
+        }
+        bool more = !isnan(one.max) && !(one.max <= s->stats.max * (1 + DIGITS));
+        if (more && group != GROUP_POWER) {
             s->stats.max = one.max; /* a mark of the kernel that no sample has reached */
             s->stats.at = NAN;
         }
@@ -220,6 +225,8 @@ static void figure(const struct merge *g, struct pr_model_series *s, enum pr_gro
         s->stats.mean = g->job->duration > 0 ? total / g->job->duration : s->stats.mean;
     }
     pr_figures_agree(&s->stats);
+    if (known && known < g->count)
+        s->mark = pr_model_text(g->job, "total of %zu of %zu nodes", known, g->count);
 }
 
 /* Limits together, where all nodes have one; what a machine has counts once for each machine. */
@@ -274,7 +281,8 @@ static void name_sum(struct merge *g, size_t plan)
         s->label = "PSS or RSS";
     }
     figure(g, s, plans[plan].sum);
-    s->mark = s->stats.max > 0 ? mark_of(g, plan) : NULL;
+    if (!s->mark && s->stats.max > 0)
+        s->mark = mark_of(g, plan);
     if (s->group == GROUP_CPU || s->group == GROUP_MEMORY)
         sum_limits(g, s, s->group);
 }

@@ -107,17 +107,20 @@ static void id_of(const struct pr_store_names *names, size_t i, char id[ID_BYTES
     pr_stored_close(r);
 }
 
-/* Are these the nodes of one run? */
-static bool one_run(const struct pr_store_names *names, size_t first, size_t count)
+/* Are these the nodes of one run? Its id; one that cannot be read may well be. */
+static bool one_run(const struct pr_store_names *names, size_t first, size_t count,
+                    char id[ID_BYTES])
 {
-    char id[ID_BYTES], other[ID_BYTES];
-    id_of(names, first, id);
-    for (size_t i = 1; i < count; i++) {
-        id_of(names, first + i, other);
-        if (!*id || strcmp(id, other) != 0)
+    char other[ID_BYTES];
+    *id = '\0';
+    for (size_t i = first; i < first + count; i++) {
+        id_of(names, i, other);
+        if (*id && *other && strcmp(id, other) != 0)
             return false;
+        if (*other)
+            memcpy(id, other, ID_BYTES);
     }
-    return true;
+    return *id != '\0';
 }
 
 /* Names without their ending, so that they can be typed. */
@@ -125,7 +128,8 @@ static int several(const char *run, const struct pr_store_names *names, size_t f
                    struct proctor_error *err)
 {
     struct pr_buf text = {0};
-    bool nodes = one_run(names, first, count);
+    char id[ID_BYTES];
+    bool nodes = one_run(names, first, count, id);
     pr_buf_printf(&text,
                   nodes ? "'%.40s' is a run on %zu nodes: `proctor report` takes all; here name "
                           "one: "
@@ -236,10 +240,11 @@ static int collect(const struct pr_store_names *names, const char *id, char **re
     char other[ID_BYTES], path[4096 + 256];
     int code = 0;
     for (size_t i = 0; i < names->count && code == 0; i++) {
-        if (strncmp(names->items[i], id, strlen(id)) != 0)
+        size_t len = strlen(id);
+        if (strncmp(names->items[i], id, len) != 0 || names->items[i][len] != '.')
             continue;
         id_of(names, i, other);
-        if (strcmp(id, other) == 0)
+        if (!*other || strcmp(id, other) == 0) /* what cannot be read is said, not left out */
             code = pr_store_path(names, i, path, sizeof path)
                        ? keep(path, ret_paths, most, ret_count, err)
                        : too_long(err);
@@ -258,12 +263,10 @@ static size_t place_of(const struct pr_store_names *names, const char *path)
     return i;
 }
 
-/* Is it named by its id, and not one node of it by the name of its file? */
-static bool is_id(const struct pr_store_names *names, size_t i, const char *run, char id[ID_BYTES])
+/* Is a run named by its id, and not one node of it by the name of its file? */
+static bool is_id(const char *id, const char *run)
 {
-    id_of(names, i, id);
-    return *id && strncmp(names->items[i], id, strlen(id)) == 0 &&
-           (strcmp(run, "last") == 0 || strncmp(id, run, strlen(run)) == 0);
+    return *id && (strcmp(run, "last") == 0 || strncmp(id, run, strlen(run)) == 0);
 }
 
 int pr_store_find_nodes(const char *run, char **ret_paths, size_t most, size_t *ret_count,
@@ -276,11 +279,12 @@ int pr_store_find_nodes(const char *run, char **ret_paths, size_t most, size_t *
     bool file = strchr(run, '/') || ends_well(run);
     int code = file ? 0 : pr_store_names(&names, err);
     size_t count = code < 0 || file || !*run ? 0 : begin_alike(run, &names, &place);
-    bool all = count > 1 && one_run(&names, place, count) && is_id(&names, place, run, id);
+    bool all = count > 1 && one_run(&names, place, count, id) && is_id(id, run);
     if (code == 0 && !all) {
         code = pr_store_find(run, path, sizeof path, err);
         place = code < 0 ? names.count : place_of(&names, path);
-        all = place < names.count && is_id(&names, place, run, id);
+        all = place < names.count && one_run(&names, place, 1, id) && is_id(id, run) &&
+              strncmp(names.items[place], id, strlen(id)) == 0;
     }
     if (code == 0)
         code = all ? collect(&names, id, ret_paths, most, ret_count, err)

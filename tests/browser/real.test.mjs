@@ -326,3 +326,25 @@ subprocess.run([os.environ["PROCTOR"], "phase", "work", "--", "/usr/bin/python3"
     assert.deepEqual(page.trouble, []);
   }
 });
+
+test("nodes of one job: the whole first, a table of them, each in the list of runs", async () => {
+  const work = (mib, status) => `import sys, time; x = bytearray(${mib} << 20); time.sleep(0.5); sys.exit(${status})`,
+    node = (i, mib, status) =>
+      run("node" + i, ["--run-id", "many", "--node", i, "/usr/bin/python3", "-c", work(mib, status)], { status }).record,
+    { page: path, model } = report("nodes", [node("0", 40, 0), node("1", 80, 3)]),
+    page = await visit(path);
+  assert.deepEqual(check(model), []);
+  await picture(page, "nodes");
+  assert.match(await text(page, "#verdict"), /failed, exit 3 on node 1[\s\S]*2 nodes/);
+  assert.equal(await page.locator("#nodes tbody tr").count(), 2);
+  assert.match(await text(page, "#nodes tbody tr:nth-child(2)"), /node 1[\s\S]*failed, exit 3/);
+  for (const chart of ["cpu", "memory", "node-memory"])
+    assert.ok((await coloured(page, chart, [0, 1], [0, 1])) > 50, `${chart} is drawn`);
+  const [whole, ...nodes] = await page.locator("#runs option").allInnerTexts();
+  assert.match(whole, /^2 nodes: python3/);
+  assert.deepEqual(nodes, ["node 0", "node 1"]);
+  await page.selectOption("#runs select", "2");
+  assert.match(await text(page, "h1"), /^node 1: python3/);
+  assert.equal(await page.locator("#nodes").count(), 0);
+  quiet(page);
+});

@@ -203,12 +203,30 @@ def test_nodes_may_say_anything(proctor):
         assert "\x1b" not in text and (form in ("md", "txt") or "<b>|" not in text), form
 
 
+def test_a_node_that_cannot_be_read_is_not_left_out(proctor):
+    paths = known_nodes(proctor)
+    paths[0].write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+    done = proctor("report", "known", "-o", "x.json")
+    assert done.returncode == 1 and "known.0.proctor" in done.stderr and not (proctor.work / "x.json").exists()
+    assert len(model(proctor, *paths[1:])) == 4
+
+
 def test_the_worst_node_is_named(proctor):
     paths = known_nodes(proctor)
     change(paths[2], "UPDATE run SET exit_code = NULL, exit_signal = 9")
     job = model(proctor, "known")[0]
     assert job["verdict"] == {"text": "killed by SIGKILL on node 2", "severity": "bad"}
     assert job["run"]["signal"] == "SIGKILL"
+
+
+def test_nodes_that_go_on_elsewhere_are_reported_as_far_as_they_are(proctor):
+    """From a folder that nodes share, on a machine that is none of them."""
+    for path in known_nodes(proctor):
+        change(path, "UPDATE run SET ended = NULL, exit_code = NULL, exit_signal = NULL, recorder = 1")
+    job = model(proctor, "known")[0]
+    assert job["verdict"] == {"text": "no end is recorded: its recorder is of another machine on all 4 nodes",
+                              "severity": "note"}
+    assert job["series"]["mem.rss"]["stats"]["max"] > 0 and len(job["nodes"]["rows"]) == 4
 
 
 # --- how nodes are started ------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def rows(text):
 def test_the_arithmetic():
     tool = load()
     known = {"scrape": 15000, "series": 100, "packed": False, "textfile": 9000, "sample": 2.0, "index": 480.0,
-             "mlflow": (0.5, 1000.0), "otlp": (0.25, 400.0), "record": 1000.0}
+             "mlflow": (0.5, 1000.0), "otlp": (0.25, 400.0), "gzip": (0.25, 100.0), "record": 1000.0}
     found = rows(tool.tables_of(known, 90, "somewhere"))
     assert list(found) == [10, 100, 1000, 10000]
     # 100 series every 15 s; 2 bytes and 480 / (7200 / 15) = 1 more for each sample.
