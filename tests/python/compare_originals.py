@@ -105,7 +105,8 @@ def theirs():
 
     psutil_stats = originals.package("resource-tracker", "resource_tracker.tracker_psutil").get_process_stats
     return {"resource-tracker 0.5 (procfs)": tracker(procfs.get_process_stats),
-            "resource-tracker 0.5 (psutil)": tracker(psutil_stats), "stouputils": process_metrics, "psutil": plain_psutil}
+            "resource-tracker 0.5 (psutil)": tracker(psutil_stats), "stouputils": process_metrics,
+            "psutil": plain_psutil}
 
 
 class Watcher(threading.Thread):

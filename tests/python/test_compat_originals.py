@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real packages, from the package index, beside ours on the same workload in one run: their number, ours, the truth."""
+"""The real packages, from the package index, beside ours on one workload: their number, ours, the truth."""
 import json
 import subprocess
 import sys
@@ -19,8 +19,8 @@ def test_their_number_ours_and_the_truth(tmp_path):
             originals.unpacked(package)
     except originals.Missing as e:
         skip_visibly(str(e))
-    done = subprocess.run([python, ROOT / "tests/python/compare_originals.py"], capture_output=True, text=True, timeout=120,
-                          env=clean_environment(tmp_path, **PLACES))
+    done = subprocess.run([python, ROOT / "tests/python/compare_originals.py"], capture_output=True, text=True,
+                          timeout=120, env=clean_environment(tmp_path, **PLACES))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     truth = found.pop("truth")
