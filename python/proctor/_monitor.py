@@ -14,12 +14,15 @@ from types import TracebackType
 from typing import Any, Callable, Optional, TypeVar, Union, overload
 
 from proctor import _library
-from proctor._delivery import Delivery, logger
+from proctor._delivery import Delivery, log_events, logger
 from proctor._values import Snapshot, Summary
 
 F = TypeVar("F", bound=Callable[..., Any])
 Path = Union[str, "os.PathLike[str]"]
 OnSample = Callable[[Snapshot], Any]
+WRITTEN = {"output", "csv", "jsonl", "prometheus", "textfile"}
+"""Options with which the library has a thread that writes. Where it has none, one is not worth having for
+what may go wrong: that is in the summary."""
 
 
 def option_texts(options: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -152,7 +155,8 @@ class Monitor:
         self._target: dict[str, Any] = {"pid": pid, "group": group, "cgroup": cgroup, "system": system}
         self._children = children
         self._match = [match] if isinstance(match, str) else list(match or ())
-        self._options: dict[str, Any] = {"interval": interval, "output": output, **options}
+        given = {"interval": interval, "output": output, **options}
+        self._options = {name: value for name, value in given.items() if value is not None and value is not False}
         self._on_sample = on_sample
         self._wants = processes * _library.WANT_PROCESSES | devices * _library.WANT_DEVICES
         self._reset()
@@ -217,8 +221,8 @@ class Monitor:
             native = self._ready()
             if native.sampling:
                 raise _library.Error(errno.EBUSY, "the monitor has been started already")
-            if not native.begun and not native.delivery:
-                native.add(Delivery(None, 0))  # what goes wrong is logged
+            if not native.begun and not native.delivery and WRITTEN & self._options.keys():
+                native.add(Delivery(None, 0))  # what goes wrong is logged as it happens
             self._begin("monitor_start", native)
             native.sampling = True
         return self
@@ -256,9 +260,12 @@ class Monitor:
             if self._finalizer:
                 self._finalizer.detach()
             self._text = native.end()
+        summary = self._summary_now()
         if native.delivery:
             native.delivery.close()
-        return self._summary_now()
+        elif summary:
+            log_events(summary)
+        return summary
 
     def _summary_now(self) -> Optional[Summary]:
         with self._lock:  # another thread may be about to stop it
@@ -322,7 +329,7 @@ class Monitor:
     @property
     def output(self) -> Optional[str]:
         """The run file, where one was asked for."""
-        output: Optional[Path] = self._options["output"]
+        output: Optional[Path] = self._options.get("output")
         return None if output is None else os.fspath(output)
 
     def report(self, path: Path) -> None:
