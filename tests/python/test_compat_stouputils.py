@@ -74,6 +74,7 @@ def test_exactly_nine_keys(python):
         assert len(found) == 9, found
         assert found["memory_rss_megabytes"] > 50 and found["memory_uss_megabytes"] > 50
         assert found["num_threads"] == 1 and list(monitor.processes) == [os.getpid()], found
+        assert monitor.collect_once()["num_threads"] == 1  # looking leaves nothing behind
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
         assert monitor.max_memory_megabytes <= total + 1
     """)
@@ -133,6 +134,7 @@ def test_defect_5_points_have_the_time_of_their_sample_and_the_last_is_of_the_en
     assert abs(stamps[0] - start) < 0.2 and abs(stamps[1] - start - 0.4) < 0.2 and abs(stamps[2] - end) < 0.2
     assert {key for batch in store.batches for key in batch[1]} == {f"process/{name}" for name in NINE}
     assert {batch[0] for batch in store.batches} == {"r1"} and monitor.thread is None
+    assert set(store.column("process/num_threads")) == {float(threading.active_count())}  # without the one that logs
 
 
 def test_defect_6_nothing_is_logged_of_a_process_that_has_gone(store):
