@@ -12,7 +12,7 @@ import time
 from statistics import mean
 
 import pytest
-from compat_support import GOLDEN, burn, with_gpus
+from compat_support import GOLDEN, burn, in_pid_namespace, with_gpus
 from pythons import PYTHONS, run_script
 
 from proctor.compat.resource_tracker import (ProcessTracker, ResourceTracker, SystemTracker, get_cloud_info,
@@ -222,6 +222,19 @@ def test_defect_11_the_end_of_a_process_is_its_end(tmp_path):
     assert found.status == "exited" and found.cycle >= 3
     gone = ProcessTracker(dead_pid(), interval=0.2, output_file=str(tmp_path / "b.csv"))
     assert gone.status == "exited" and (tmp_path / "b.csv").read_text() == ""
+
+
+def test_defect_11_who_has_the_pid_next_is_not_followed(tmp_path):
+    in_pid_namespace(tmp_path, """
+        from proctor.compat.resource_tracker import ProcessTracker
+        pid = child(lambda: time.sleep(60))
+        tracker = ProcessTracker(pid, autostart=False)
+        assert tracker.diff_stats()["memory_mib"] > 0
+        os.kill(pid, 9); os.waitpid(pid, 0)
+        child_with_pid(pid, lambda: time.sleep(60))
+        assert tracker.diff_stats()["memory_mib"] == 0 and tracker.status == "exited"
+        os.kill(pid, 9)
+    """)
 
 
 def test_defect_12_stopping_is_no_error(caplog, capfd):

@@ -11,7 +11,7 @@ import time
 import types
 
 import pytest
-from compat_support import burn
+from compat_support import burn, in_pid_namespace
 from pythons import PYTHONS, run_script
 
 import proctor
@@ -121,6 +121,24 @@ def test_defect_3_bytes_of_processes_that_ended_stay(tmp_path):
     assert abs(before - own) < 1  # since the process began, as the original
     subprocess.run(["dd", "if=/dev/zero", f"of={tmp_path}/a", "bs=1M", "count=8", "status=none"], check=True)
     assert monitor.collect_once()["io_write_megabytes"] >= before + 8 * 0.99
+
+
+def test_defect_4_a_pid_that_is_used_again_is_another_process(tmp_path):
+    """Neither negative nor what the one before it had used."""
+    in_pid_namespace(tmp_path, """
+        from proctor.compat.stouputils import ProcessMetricsMonitor
+        monitor = ProcessMetricsMonitor(max_cpu_count=1)
+        pid = child(lambda: (burn(0.6), time.sleep(60)))
+        time.sleep(0.9)
+        monitor.collect_once()
+        assert pid in monitor.processes
+        os.kill(pid, 9); os.waitpid(pid, 0)
+        child_with_pid(pid, lambda: (burn(0.2), time.sleep(60)))
+        time.sleep(0.5)
+        percent = monitor.collect_once()["cpu_usage_percentage"]
+        assert pid in monitor.processes and 20 < percent < 70, percent  # 0.2 s of some 0.5 s
+        os.kill(pid, 9)
+    """)
 
 
 def test_defect_5_points_have_the_time_of_their_sample_and_the_last_is_of_the_end(store):
