@@ -12,7 +12,7 @@ import threading
 from typing import Any, Callable, Optional
 
 from proctor import _library
-from proctor._values import Snapshot
+from proctor._values import Snapshot, Summary
 
 WAITING_MOST = 256
 """Samples that may wait for a slow callback; what comes then is left out, counted and said."""
@@ -90,18 +90,26 @@ class Delivery:
             self._lost = 0
 
 
-WORTH_A_WARNING = {"problem", "budget", "oom", "gpu"}
+LEVELS = {"problem": 30, "oom": 30, "gpu": 30, "budget": 20}
+"""Of `logging`: trouble is a warning; what sampling has cost is worth knowing. The rest is for those who debug."""
 
 
 def log_line(line: bytes) -> None:
-    """What the library says has happened: trouble is a warning, the rest is for those who debug."""
+    """What the library says has happened."""
     said = json.loads(line)
     event = said.get("event")
-    if event in WORTH_A_WARNING:
-        logger().warning("%s", said.get("text"))
-    elif said.get("type") == "phase":
+    if said.get("type") == "phase":
         logger().debug("phase %s: %.3f s", said.get("name"), said.get("seconds"))
     elif event == "mark":
         logger().debug("mark %s: %s", said.get("name"), said.get("data"))
     else:
-        logger().debug("%s: %s", event, said.get("text"))
+        logger().log(LEVELS.get(event, 10), "%s", said.get("text"))
+
+
+def log_events(summary: Summary) -> None:
+    """The same of a summary, where nobody was told before."""
+    for event in summary.data.get("events", ()):
+        if event["type"] == "mark":
+            logger().debug("mark %s: %s", event.get("name"), event.get("data"))
+        else:
+            logger().log(LEVELS.get(event["type"], 10), "%s", event.get("text"))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of proctor.compat share."""
+import subprocess
 import sys
+import textwrap
 import time
 
-from pythons import BUILD, PLACES, ROOT, clean_environment, skip_visibly
+from pythons import BUILD, PLACES, PYTHONS, ROOT, clean_environment, skip_visibly
 
 GOLDEN = ROOT / "tests" / "golden" / "dialects"
 sys.path.insert(0, str(ROOT / "python"))
@@ -23,3 +25,32 @@ def burn(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(1000))
+
+
+# A child that gets the pid of one that has gone. In a namespace of one's own nobody else takes it.
+AGAIN = """
+import os, time
+def child(work):
+    pid = os.fork()
+    if pid == 0:
+        work()
+        os._exit(0)
+    return pid
+def child_with_pid(pid, work):
+    with open("/proc/sys/kernel/ns_last_pid", "w") as f: f.write(str(pid - 1))
+    made = child(work)
+    assert made == pid, (made, pid)
+def burn(seconds):
+    while time.process_time() < seconds: pass
+"""
+
+
+def in_pid_namespace(folder, text):
+    """A script that is process 1 of its own pid namespace, and can have pids used again."""
+    unshare = ["unshare", "--pid", "--fork", "--mount-proc"]
+    probe = subprocess.run([*unshare, "sh", "-c", "echo 100 > /proc/sys/kernel/ns_last_pid"], capture_output=True, text=True)
+    if probe.returncode:
+        skip_visibly(f"unshare --pid: {probe.stderr.strip()}")
+    done = subprocess.run([*unshare, PYTHONS["debian"], "-c", AGAIN + textwrap.dedent(text)], cwd=folder, timeout=60,
+                          capture_output=True, text=True, env=clean_environment(folder, **PLACES))
+    assert done.returncode == 0, done.stdout + done.stderr

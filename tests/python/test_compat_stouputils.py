@@ -11,7 +11,7 @@ import time
 import types
 
 import pytest
-from compat_support import burn
+from compat_support import burn, in_pid_namespace
 from pythons import PYTHONS, run_script
 
 import proctor
@@ -74,6 +74,7 @@ def test_exactly_nine_keys(python):
         assert len(found) == 9, found
         assert found["memory_rss_megabytes"] > 50 and found["memory_uss_megabytes"] > 50
         assert found["num_threads"] == 1 and list(monitor.processes) == [os.getpid()], found
+        assert monitor.collect_once()["num_threads"] == 1  # looking leaves nothing behind
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
         assert monitor.max_memory_megabytes <= total + 1
     """)
@@ -122,6 +123,24 @@ def test_defect_3_bytes_of_processes_that_ended_stay(tmp_path):
     assert monitor.collect_once()["io_write_megabytes"] >= before + 8 * 0.99
 
 
+def test_defect_4_a_pid_that_is_used_again_is_another_process(tmp_path):
+    """Neither negative nor what the one before it had used."""
+    in_pid_namespace(tmp_path, """
+        from proctor.compat.stouputils import ProcessMetricsMonitor
+        monitor = ProcessMetricsMonitor(max_cpu_count=1)
+        pid = child(lambda: (burn(0.6), time.sleep(60)))
+        time.sleep(0.9)
+        monitor.collect_once()
+        assert pid in monitor.processes
+        os.kill(pid, 9); os.waitpid(pid, 0)
+        child_with_pid(pid, lambda: (burn(0.2), time.sleep(60)))
+        time.sleep(0.5)
+        percent = monitor.collect_once()["cpu_usage_percentage"]
+        assert pid in monitor.processes and 20 < percent < 70, percent  # 0.2 s of some 0.5 s
+        os.kill(pid, 9)
+    """)
+
+
 def test_defect_5_points_have_the_time_of_their_sample_and_the_last_is_of_the_end(store):
     with ProcessMetricsMonitor(sampling_interval=0.4) as monitor:
         assert monitor.thread.name == "ProcessMetricsMonitor" and monitor.thread.daemon
@@ -133,6 +152,7 @@ def test_defect_5_points_have_the_time_of_their_sample_and_the_last_is_of_the_en
     assert abs(stamps[0] - start) < 0.2 and abs(stamps[1] - start - 0.4) < 0.2 and abs(stamps[2] - end) < 0.2
     assert {key for batch in store.batches for key in batch[1]} == {f"process/{name}" for name in NINE}
     assert {batch[0] for batch in store.batches} == {"r1"} and monitor.thread is None
+    assert set(store.column("process/num_threads")) == {float(threading.active_count())}  # without the one that logs
 
 
 def test_defect_6_nothing_is_logged_of_a_process_that_has_gone(store):

@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from importlib import import_module
 from pathlib import Path
 from statistics import mean
-from typing import IO, Any, Optional, Union
+from typing import Any, Optional, Union
 
 from proctor import Monitor
 from proctor.compat._watch import watch
@@ -41,7 +41,7 @@ class RunLog:
 
     def __init__(self, path: Optional[_AnyPath] = None) -> None:
         self._entries: list[dict[str, Any]] = []
-        self._file: Optional[IO[str]] = open(path, "a", encoding="utf-8") if path is not None else None
+        self._path = path
 
     @property
     def entries(self) -> tuple[dict[str, Any], ...]:
@@ -65,9 +65,9 @@ class RunLog:
         # An extra value that is called as one of ours keeps its value under another name.
         entry.update({f"{key}_" if key in entry else key: value for key, value in extra.items()})
         self._entries.append(entry)
-        if self._file is not None:
-            self._file.write(_line(entry))
-            self._file.flush()
+        if self._path is not None:
+            with open(self._path, "a", encoding="utf-8") as file:
+                file.write(_line(entry))
 
 
 def _line(entry: dict[str, Any]) -> str:
@@ -95,12 +95,15 @@ class HWMonitor:
             raise RuntimeError("HWMonitor is running already")
         folder = Path(output_dir)
         folder.mkdir(parents=True, exist_ok=True)
-        for table, name in self._TABLES:
-            # A table each: they are the dialect's own words, and reading a GPU twice in two seconds is nothing.
-            monitor = watch(system=True, interval=interval_sec, csv=str(folder / name), dialect="pytyche",
-                              table=table, no_gpu=table == "cpu_metrics")
-            monitor.start()
-            self._running.append((monitor, folder / name))
+        try:
+            for table, name in self._TABLES:
+                # A monitor each: the files are the dialect's own, and to read a GPU twice in two seconds is nothing.
+                monitor = watch(system=True, interval=interval_sec, csv=str(folder / name), dialect="pytyche",
+                                table=table, no_gpu=table == "cpu_metrics")
+                self._running.append((monitor.start(), folder / name))
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> tuple[Optional[Path], Optional[Path], Optional[Path]]:
         """End; the files of GPUs, CPUs and dmon, None for one that has no row."""
@@ -109,8 +112,8 @@ class HWMonitor:
             return None, None, None
         for monitor, _ in running:
             monitor.stop()
-        gpu, cpu, dmon = (_kept(path) for _, path in running)
-        return gpu, cpu, dmon
+        found = {path.name: _kept(path) for _, path in running}
+        return found.get("hw_metrics.csv"), found.get("cpu_metrics.csv"), found.get("hw_dmon.csv")
 
 
 def _kept(path: Path) -> Optional[Path]:

@@ -129,6 +129,8 @@ class ProcessMetricsMonitor:
         if percent is not None and self.max_cpu_count > 0:
             metrics["cpu_usage_percentage"] = percent / self.max_cpu_count
         metrics.update({name: found[key] / scale for name, key, scale in _GAUGES if key in found})
+        if "num_threads" in metrics and self.thread is not None and os.getpid() in self.processes:
+            metrics["num_threads"] -= 1  # the one that logs is not the program's
         if "mem.rss" in found and self.max_memory_megabytes > 0:
             metrics["memory_usage_percentage"] = 100.0 * found["mem.rss"] / _MIB / self.max_memory_megabytes
         before = self._before or {}

@@ -10,6 +10,7 @@ import math
 import os
 import shutil
 import tempfile
+import threading
 import time
 import weakref
 import zlib
@@ -79,6 +80,7 @@ class ResourceTracker:
         self._cloud_info: Optional[dict[str, Any]] = None
         self._folder = ""
         self._monitor: Optional[Monitor] = None
+        self._discovery: Optional[threading.Thread] = None
         self._summary: Optional[Summary] = None
         self._growing: Optional[_table.Growing] = None
         self._stored: dict[str, TinyDataFrame] = {}
@@ -111,9 +113,17 @@ class ResourceTracker:
         self._growing = _table.Growing(csv)
         self._monitor.start()
         self.start_time = time.time()
-        # Both are files of this machine: there is nothing to wait for.
-        self._server_info = get_server_info() if self.discover_server else None
         self._cloud_info = get_cloud_info() if self.discover_cloud else None
+        if self.discover_server:
+            # A GPU's driver may take its time.
+            self._discovery = threading.Thread(target=self._discover, name="proctor-server-info", daemon=True)
+            self._discovery.start()
+
+    def _discover(self) -> None:
+        try:
+            self._server_info = get_server_info()
+        except Exception:
+            logger.warning("What the server has is not known", exc_info=True)
 
     def stop(self, exit_code: int = 0, run_status: RunStatus = RunStatus.finished) -> None:
         """Takes the last sample and ends."""
@@ -121,6 +131,8 @@ class ResourceTracker:
             return
         self._summary = self._monitor.stop()
         self.stop_time = time.time()
+        if self._discovery is not None:
+            self._discovery.join()
         self.exit_code, self.run_status = exit_code, run_status
 
     def cleanup(self) -> None:
@@ -313,18 +325,23 @@ class ResourceTracker:
         """What to ask for next time: `cpu` cores for the mean use, `memory` and `vram` (MiB) for the peak and a
         fifth, `gpu` for the most that were in use."""
         self.wait_for_samples(n=1, timeout=self.interval * 5)
-        stats = self.stats()
-        if "process_memory_mib" not in stats:
+        if "process_tracker" not in self.trackers:
             raise RuntimeError("Processes were not tracked: there is nothing to recommend")
-        stats["process_memory_mib"]["max"] = self._peak_mib(stats["process_memory_mib"]["max"])
+        stats = self.stats()
+        memory = stats.setdefault("process_memory_mib", {})
+        memory["max"] = self._peak_mib(memory.get("max", 0.0))
         if historical_stats:
             stats = aggregate_stats([stats, *historical_stats])
-        vram = stats["process_gpu_vram_mib"]["max"]
+
+        def figure(column: str, name: str) -> float:
+            return float(stats.get(f"process_{column}", {}).get(name, 0.0))
+
+        vram = figure("gpu_vram_mib", "max")
         return {
             # A tenth of a core above a whole number is not worth another one.
-            "cpu": max(1, math.ceil(round(stats["process_cpu_usage"]["mean"], 1))),
-            "memory": round_memory(stats["process_memory_mib"]["max"] * _MARGIN),
-            "gpu": max(1, math.ceil(stats["process_gpu_utilized"]["max"])) if stats["process_gpu_usage"]["mean"] else 0,
+            "cpu": max(1, math.ceil(round(figure("cpu_usage", "mean"), 1))),
+            "memory": round_memory(figure("memory_mib", "max") * _MARGIN),
+            "gpu": max(1, math.ceil(figure("gpu_utilized", "max"))) if figure("gpu_usage", "max") else 0,
             "vram": round_memory(vram * _MARGIN) if vram else 0,
         }
 

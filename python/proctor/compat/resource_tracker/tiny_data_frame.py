@@ -151,7 +151,10 @@ class TinyDataFrame:
         for spec in specs:
             name = spec.agg_name or spec.agg.__name__
             try:
-                value = spec.agg([cell for cell in self._column(spec.column) if cell is not None])
+                known = [cell for cell in self._column(spec.column) if cell is not None]
+                if not known:
+                    continue  # there is no figure of nothing
+                value = spec.agg(known)
                 found.setdefault(spec.column, {})[name] = value if spec.round is None else round(value, spec.round)
             except Exception as e:  # an agg is anybody's function
                 logger.error("No %s of %s: %s", name, spec.column, e)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real packages, from the package index, beside ours on one workload: their number, ours, the truth."""
+import json
+import subprocess
+import sys
+
+from pythons import PLACES, ROOT, clean_environment, skip_visibly
+
+sys.path.insert(0, str(ROOT / "tools" / "goldens"))
+import originals  # noqa: E402
+
+
+def test_their_number_ours_and_the_truth(tmp_path):
+    """Ours is within 5 % of the CPU time that the processes themselves say they used; theirs is shown. Memory is of
+    pages that processes share, so that a sum of RSS has them several times."""
+    try:
+        python = originals.environment()
+        for package in ("resource-tracker", "stouputils"):
+            originals.unpacked(package)
+    except originals.Missing as e:
+        skip_visibly(str(e))
+    done = subprocess.run([python, ROOT / "tests/python/compare_originals.py"], capture_output=True, text=True,
+                          timeout=120, env=clean_environment(tmp_path, **PLACES))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    truth = found.pop("truth")
+    print(f"\n{'':36}{'CPU s':>8}{'off':>8}{'MiB':>8}")
+    print(f"{'the truth':36}{truth['cpu']:8.2f}{'':8}{truth['memory']:8.0f}")
+    for name, value in found.items():
+        print(f"{name:36}{value['cpu']:8.2f}{value['cpu'] / truth['cpu'] - 1:8.0%}{value['memory']:8.0f}")
+    ours = {name: value for name, value in found.items() if name.startswith("proctor")}
+    assert len(ours) == 2 and len(found) == 6
+    for name, value in ours.items():
+        assert abs(value["cpu"] / truth["cpu"] - 1) < 0.05, (name, value, truth)
+    assert 80 <= found["proctor.compat.resource_tracker"]["memory"] <= 110

@@ -1,0 +1,490 @@
+# SPDX-License-Identifier: Apache-2.0
+"""proctor.compat.resource_tracker, 0.5. Tests that name a defect are about one of the original's."""
+import csv
+import gzip
+import inspect
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from statistics import mean
+
+import pytest
+from compat_support import GOLDEN, burn, in_pid_namespace, with_gpus
+from pythons import PYTHONS, run_script
+
+from proctor.compat.resource_tracker import (ProcessTracker, ResourceTracker, SystemTracker, get_cloud_info,
+                                             get_server_info)
+from proctor.compat.resource_tracker import helpers, tracker, tracker_procfs
+from proctor.compat.resource_tracker.report import Report, round_memory
+from proctor.compat.resource_tracker.tiny_data_frame import StatSpec, TinyDataFrame
+
+PROCESS = ["timestamp", "pid", "children", "utime", "stime", "cpu_usage", "memory_mib", "disk_read_bytes",
+           "disk_write_bytes", "gpu_usage", "gpu_vram_mib", "gpu_utilized"]
+
+
+@pytest.fixture(scope="module")
+def tracked():
+    """One run that many tests look at: a child, 0.6 s of CPU, 60 MiB."""
+    tracker = ResourceTracker(interval=0.5)
+    with tracker:
+        child = subprocess.Popen(["sleep", "1.2"])
+        x = bytearray(b"1") * (60 << 20)
+        burn(0.6)
+        child.wait()
+        assert len(x)
+    return tracker
+
+
+def dead_pid():
+    child = subprocess.Popen(["true"])
+    child.wait()
+    return child.pid
+
+
+def test_constructors_are_the_originals():
+    """Their order and defaults; pid and times are taken at the call, not when the module is read (defect 8)."""
+    assert {n: p.default for n, p in inspect.signature(ResourceTracker).parameters.items()} == {
+        "pid": None, "children": True, "interval": 1, "method": None, "autostart": False, "track_processes": True,
+        "track_system": True, "discover_server": True, "discover_cloud": True, "sentinel_token": None,
+        "upload_interval": 60, "streaming_metadata": None}
+    assert list(inspect.signature(ProcessTracker).parameters) == ["pid", "start_time", "interval", "children",
+                                                                  "autostart", "output_file"]
+    assert list(inspect.signature(SystemTracker).parameters) == ["start_time", "interval", "autostart", "output_file"]
+
+
+def test_frames_have_the_originals_columns(tracked):
+    assert tracked.process_metrics.columns == PROCESS
+    with open(GOLDEN / "resource-tracker.system.csv", newline="") as file:
+        assert tracked.system_metrics.columns == next(csv.reader(file))
+    with open(GOLDEN / "resource-tracker.combined.csv", newline="") as file:
+        assert tracked.get_combined_metrics().columns == next(csv.reader(file))
+    names = tracked.get_combined_metrics(human_names=True).columns
+    assert names[0] == "Timestamp" and "System used memory" in names and "Process memory usage" in names
+    combined = tracked.get_combined_metrics()
+    in_bytes = tracked.get_combined_metrics(bytes=True)
+    assert in_bytes["process_memory_mib"][-1] == combined["process_memory_mib"][-1] * 2 ** 20
+    assert len(tracked.get_combined_metrics(offset=1)) == len(combined) - 1
+    assert tracked.get_combined_metrics(system_prefix="s.", process_prefix="p.").columns[1] == "s.processes"
+
+
+def test_figures_are_true(tracked):
+    stats = tracked.stats()
+    assert 60 <= stats["process_memory_mib"]["max"] <= 140
+    rows = tracked.process_metrics
+    spent = sum(rows["utime"]) + sum(rows["stime"])
+    assert 0.6 <= spent <= 0.9, spent
+    assert 1.2 <= stats["timestamp"]["duration"] <= 2.2
+    assert stats["process_cpu_usage"]["mean"] == pytest.approx(spent / stats["timestamp"]["duration"], abs=0.15)
+    assert set(stats) == {"process_cpu_usage", "process_memory_mib", "process_gpu_usage", "process_gpu_vram_mib",
+                          "process_gpu_utilized", "system_disk_space_used_gb", "system_net_recv_bytes",
+                          "system_net_sent_bytes", "timestamp"}
+
+
+def test_under_every_python(python):
+    python("""
+        import time
+        from proctor.compat.resource_tracker import ResourceTracker
+        with ResourceTracker(interval=0.2) as tracker:
+            tracker.wait_for_samples(n=2)
+        assert tracker.n_samples >= 2 and tracker.stats()["process_memory_mib"]["max"] > 1
+        again = ResourceTracker.loads(tracker.dumps())
+        assert again.stats() == tracker.stats()
+        assert again.report().startswith("<!doctype html>".upper()) or "<html" in again.report()[:200]
+    """)
+
+
+# --- defects ---------------------------------------------------------------------------------------------------
+
+
+def test_defect_1_a_name_with_a_blank_in_it(tmp_path):
+    """0.74 s of CPU that theirs has as 0 s of user time."""
+    program = tmp_path / "a b c d e f g"
+    os.symlink(sys.executable, program)
+    code = ("import ctypes, time; ctypes.CDLL(None).prctl(15, b'a b) c d', 0, 0, 0)\n"
+            "while time.process_time() < 0.5: pass\nprint(1, flush=True); time.sleep(60)")
+    child = subprocess.Popen([program, "-c", code], stdout=subprocess.PIPE)
+    try:
+        child.stdout.readline()
+        found = tracker_procfs.get_process_proc_times(child.pid)
+        assert 0.45 <= (found["utime"] + found["stime"]) / os.sysconf("SC_CLK_TCK") <= 0.7
+        stats = tracker_procfs.get_process_stats(child.pid)
+        assert 0.45 <= stats["utime"] + stats["stime"] <= 0.7
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_defect_2_children_of_other_threads_are_seen():
+    found = []
+
+    def start():
+        child = subprocess.Popen(["sleep", "60"])
+        found.append((child, tracker_procfs.get_process_children(os.getpid())))
+        child.kill()
+        child.wait()
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    child, children = found[0]
+    assert child.pid in children
+
+
+def test_defect_3_and_4_what_cannot_be_read_and_names_that_are_no_text(tmp_path):
+    """Neither ends a tracker; what is not known is None."""
+    run_script(PYTHONS["debian"], r"""
+        import ctypes, os, time
+        from proctor.compat.resource_tracker import ResourceTracker
+        child = os.fork()
+        if child == 0:
+            ctypes.CDLL(None).prctl(15, b"\xff\xfe x", 0, 0, 0)
+            time.sleep(4)
+            os._exit(0)
+        if os.getuid() == 0:
+            os.setresuid(65534, 65534, 65534)  # the child is root's: its smaps are not for us
+        with ResourceTracker(interval=0.2, discover_server=False) as tracker:
+            tracker.wait_for_samples(n=2)
+        rows = tracker.process_metrics
+        assert len(rows) >= 2 and rows["children"][-1] == 1, rows
+        assert rows["memory_mib"][-1] is None or rows["memory_mib"][-1] > 0
+    """, tmp_path)
+
+
+def test_defect_6_an_orphan_does_not_hide_the_work_of_others():
+    """A child whose exit nobody waits for takes its CPU time with it; what the rest does stays in the row."""
+    code = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if os.fork() == 0:
+    while time.process_time() < 0.5: pass
+    os._exit(0)
+while time.process_time() < 1.0: pass
+time.sleep(60)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        tracked = ResourceTracker(child.pid, interval=0.2)
+        with tracked:
+            time.sleep(2.2)
+    finally:
+        child.kill()
+        child.wait()
+    rows = tracked.process_metrics
+    assert 1.0 <= sum(rows["utime"]) + sum(rows["stime"]) <= 1.9
+    assert all(row["utime"] >= 0 and row["stime"] >= 0 for row in rows)
+
+
+def test_defect_7_and_25_the_tracker_is_not_in_its_figures_and_forks_nothing():
+    """Theirs: an idle script has 2 to 3 children and 20 MiB more."""
+    before = tracker_procfs.get_process_children(os.getpid())
+    with ResourceTracker(interval=0.2) as tracked:
+        time.sleep(0.5)
+        assert tracker_procfs.get_process_children(os.getpid()) == before
+    assert tracked.process_metrics["children"][-1] == len(before)
+
+
+def test_defect_8_nothing_is_owed_from_before(tmp_path):
+    """Made long after the module was read, and stopped in between: no burst of rows. In a fork: the fork."""
+    run_script(PYTHONS["debian"], """
+        import os, signal, subprocess, sys, threading, time
+        from proctor.compat.resource_tracker import ProcessTracker, ResourceTracker
+        time.sleep(0.7)
+        child = subprocess.Popen(["sleep", "0.9"])
+        threading.Thread(target=child.wait).start()
+        ProcessTracker(child.pid, interval=0.3, output_file="a.csv")
+        rows = open("a.csv").read().splitlines()
+        assert len(rows) in (4, 5), rows  # the header, one at once, one for each interval
+        if (pid := os.fork()) == 0:
+            os._exit(0 if ResourceTracker().pid == os.getpid() == ProcessTracker(autostart=False).pid else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+    """, tmp_path)
+
+
+def test_defect_10_the_first_sample_is_written(tmp_path):
+    child = subprocess.Popen(["sleep", "0.3"])
+    threading.Thread(target=child.wait).start()
+    found = ProcessTracker(child.pid, interval=10, autostart=False)
+    thread = threading.Thread(target=found.start_tracking, args=(str(tmp_path / "a.csv"),), daemon=True)
+    thread.start()
+    time.sleep(0.2)
+    lines = (tmp_path / "a.csv").read_bytes().split(b"\n")
+    assert lines[0] == ",".join(f'"{name}"' for name in PROCESS).encode()
+    assert lines[1].split(b",")[1] == str(child.pid).encode()
+    child.wait()
+
+
+def test_defect_11_the_end_of_a_process_is_its_end(tmp_path):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5)"])
+    threading.Thread(target=child.wait).start()
+    found = ProcessTracker(child.pid, interval=0.2, output_file=str(tmp_path / "a.csv"))
+    assert found.status == "exited" and found.cycle >= 3
+    gone = ProcessTracker(dead_pid(), interval=0.2, output_file=str(tmp_path / "b.csv"))
+    assert gone.status == "exited" and (tmp_path / "b.csv").read_text() == ""
+
+
+def test_defect_11_who_has_the_pid_next_is_not_followed(tmp_path):
+    in_pid_namespace(tmp_path, """
+        from proctor.compat.resource_tracker import ProcessTracker
+        pid = child(lambda: time.sleep(60))
+        tracker = ProcessTracker(pid, autostart=False)
+        assert tracker.diff_stats()["memory_mib"] > 0
+        os.kill(pid, 9); os.waitpid(pid, 0)
+        child_with_pid(pid, lambda: time.sleep(60))
+        assert tracker.diff_stats()["memory_mib"] == 0 and tracker.status == "exited"
+        os.kill(pid, 9)
+    """)
+
+
+def test_defect_12_stopping_is_no_error(caplog, capfd):
+    with ResourceTracker(interval=0.2) as tracked:
+        tracked.wait_for_samples()
+    assert not caplog.records and capfd.readouterr() == ("", "")
+    with pytest.raises(RuntimeError):
+        tracked.start()
+
+
+def test_defect_13_the_first_gpu_may_be_idle_and_one_may_not_tell(tmp_path):
+    """By a driver that says what it is told: theirs has 0 for the process, and drops all behind the [N/A]."""
+    script = """device 0 H100 GPU-aaaa 80000000000 1000000000
+device 1 H100 GPU-bbbb 80000000000 5368709120
+device 2 H100 GPU-cccc 80000000000 1000000000
+na 0 utilization
+util 1 80 0 1000
+"""
+    run_script(PYTHONS["debian"], """
+        import os, time
+        with open(os.environ["FAKE_NVML"], "a") as f:
+            f.write(f"process 1 {os.getpid()} 4294967296 c 80 1000\\n")
+        from proctor.compat.resource_tracker import ResourceTracker, get_server_info
+        with ResourceTracker(interval=0.4) as tracker:
+            time.sleep(1.8)
+        process, system = tracker.process_metrics, tracker.system_metrics
+        assert process["gpu_vram_mib"][-2] == 4096, process
+        assert max(v for v in process["gpu_usage"] if v is not None) > 0.5, process
+        assert process["gpu_utilized"][-2] == 1, process
+        assert max(v for v in system["gpu_vram_mib"] if v is not None) >= 5120, system
+        info = get_server_info()
+        assert info["gpu_count"] == 3 and info["gpu_name"] == info["gpu_names"][0], info
+        wanted = tracker.recommend_resources()
+        assert wanted["gpu"] == 1 and wanted["vram"] == 5120, wanted
+    """, tmp_path, env=with_gpus(tmp_path, script))
+
+
+def test_defect_14_15_16_disks_count_once(tmp_path):
+    """Whole disks in sectors of 512 bytes; each file system once, and what root keeps for itself is not used."""
+    stats = tracker_procfs.get_system_stats()
+    for name, found in stats["disk_stats"].items():
+        assert not helpers.is_partition(name)
+        assert not os.listdir(f"/sys/block/{name}/slaves") if os.path.isdir(f"/sys/block/{name}/slaves") else True
+        with open(f"/sys/block/{name}/stat") as file:
+            fields = file.read().split()
+        assert int(fields[2]) * 512 >= found["read_bytes"] >= int(fields[2]) * 512 * 0.99 - 1e6
+    devices = [os.stat(mount).st_dev for mount in stats["disk_spaces"] if mount.startswith("/")]
+    assert len(devices) == len(set(devices))
+    root, found = os.statvfs("/"), stats["disk_spaces"].get("/")
+    if found:
+        assert found["used"] == pytest.approx((root.f_blocks - root.f_bfree) * root.f_frsize, rel=0.02)
+    with open("/proc/partitions") as file:
+        names = [line.split()[3] for line in file if len(line.split()) == 4 and line.split()[0].isdigit()]
+    assert {name for name in names if not helpers.is_partition(name)} <= set(os.listdir("/sys/block"))
+
+
+def test_defect_17_lo_is_not_the_network():
+    import socket
+    found = SystemTracker(autostart=False)
+    with socket.socket() as server, socket.socket() as client:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        client.connect(server.getsockname())
+        peer, _ = server.accept()
+        with peer:
+            for _ in range(30):
+                client.sendall(bytes(1 << 20))
+                left = 1 << 20
+                while left:
+                    left -= len(peer.recv(left))
+    time.sleep(0.12)
+    assert found.diff_stats()["net_recv_bytes"] < 30 << 20
+
+
+def test_defect_18_processes_are_those_that_run():
+    found = tracker_procfs.get_system_stats()
+    count = sum(name.isdigit() for name in os.listdir("/proc"))
+    assert found["processes"] == pytest.approx(count, rel=0.3, abs=40)
+
+
+def test_defect_19_recommended_memory_is_what_was_needed():
+    """300 MiB for a moment between two samples: theirs says 128, whatever was used."""
+    code = "x = bytearray(b'1') * (300 << 20); del x; import time; time.sleep(0.8)"
+    child = subprocess.Popen([sys.executable, "-c", code])
+    time.sleep(0.5)
+    with ResourceTracker(child.pid, interval=0.2, discover_cloud=False) as tracked:
+        time.sleep(0.2)
+    child.kill()
+    child.wait()
+    assert tracked.recommend_resources()["memory"] == 512
+    earlier = {**tracked.stats(), "process_memory_mib": {"mean": 1.0, "max": 3000.0}}
+    assert tracked.recommend_resources([earlier])["memory"] == 4096
+
+
+def test_defect_20_allocation_and_no_discovery(tracked):
+    assert tracked.server_info["allocation"] in ("dedicated", "shared")
+    made = json.loads(tracked.dumps())
+    for i, row in enumerate(made["system_metrics"]):
+        own = made["process_metrics"][i]
+        row.update(cpu_usage=own["cpu_usage"], memory_used_mib=own["memory_mib"], gpu_usage=0, gpu_vram_mib=0)
+    assert ResourceTracker.from_snapshot(made).server_info["allocation"] == "dedicated"
+    for row in made["system_metrics"]:
+        row["cpu_usage"] += 2
+    assert ResourceTracker.from_snapshot(made).server_info["allocation"] == "shared"
+    with ResourceTracker(interval=0.2, discover_server=False, discover_cloud=False) as found:
+        found.wait_for_samples()
+    assert found.server_info is None and found.cloud_info is None
+    assert found.snapshot()["server_info"] is None and "[Error" not in found.report()
+
+
+def test_defect_21_a_report_needs_no_network(tracked):
+    """And says what to ask for; 1.4 cores are not 1."""
+    report = tracked.report(integration="Metaflow", historical_stats=[tracked.stats()], status_failed=True)
+    assert isinstance(report, Report) and "[Error" not in report and "Failed" in report
+    assert "@resources(cpu=1, memory=" in report and "Earlier runs" in report
+    assert "http://" not in report.replace("http://www.w3.org", "")
+    made = json.loads(tracked.dumps())
+    for row in made["process_metrics"]:
+        row["cpu_usage"] = 1.4
+    assert ResourceTracker.from_snapshot(made).recommend_resources()["cpu"] == 2
+    with pytest.raises(NotImplementedError):
+        tracked.recommend_server()
+
+
+def test_defect_22_one_of_both_is_enough_and_rows_are_matched_by_time(tracked):
+    for only in ("track_processes", "track_system"):
+        with ResourceTracker(interval=0.2, **{only: True, {"track_processes": "track_system",
+                                                           "track_system": "track_processes"}[only]: False}) as found:
+            found.wait_for_samples()
+        assert found.n_samples >= 1 and found.stats()["timestamp"]["duration"] > 0
+    made = json.loads(tracked.dumps())
+    del made["process_metrics"][0]
+    again = ResourceTracker.from_snapshot(made).get_combined_metrics()
+    assert again["process_cpu_usage"] == [row["cpu_usage"] for row in made["process_metrics"]]
+    assert again["timestamp"] == [row["timestamp"] for row in made["process_metrics"]]
+    assert all(isinstance(v, int) for v in tracked.process_metrics["children"])
+
+
+def test_defect_22_a_torn_line_is_not_read(tmp_path):
+    from proctor.compat.resource_tracker._table import Growing
+    path = tmp_path / "a.csv"
+    path.write_text('"timestamp","x"\n1.5,10\n2.5,1')
+    growing = Growing(str(path))
+    assert growing.columns() == {"timestamp": [1.5], "x": [10]}
+    with open(path, "a") as file:
+        file.write("23\n")
+    assert growing.columns() == {"timestamp": [1.5, 2.5], "x": [10, 123]}
+
+
+def test_defect_23_the_cloud_is_known_without_asking_anybody(tmp_path, monkeypatch):
+    import socket
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("somebody is asked"))
+    assert get_cloud_info()["vendor"]
+    firmware = tmp_path / "sys/class/dmi/id"
+    firmware.mkdir(parents=True)
+    (firmware / "sys_vendor").write_text("Amazon EC2\n")
+    (firmware / "product_name").write_text("m5.large\n")
+    found = get_cloud_info(str(tmp_path))
+    assert (found["vendor"], found["instance_type"], found["region"]) == ("aws", "m5.large", "unknown")
+    (firmware / "sys_vendor").write_text("Hetzner\n")
+    assert get_cloud_info(str(tmp_path))["instance_type"] == "unknown"  # not the number of the machine
+    init = tmp_path / "run/cloud-init"
+    init.mkdir(parents=True)
+    (init / "instance-data.json").write_text(json.dumps({"v1": {"cloud_name": "gce", "region": "europe-west1"}}))
+    assert get_cloud_info(str(tmp_path))["region"] == "europe-west1"
+
+
+def test_defect_26_no_token_sends_anything(caplog):
+    assert ResourceTracker(sentinel_token="secret").sentinel_result is None
+    assert "not sent" in caplog.text and "secret" not in caplog.text
+
+
+# --- stored, and the smaller parts ------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_the_originals_and_comes_back(tracked, tmp_path):
+    found = tracked.snapshot()
+    assert list(found["metadata"]) == ["version", "resource_tracker", "pid", "children", "interval", "method",
+                                       "autostart", "track_processes", "track_system", "discover_server",
+                                       "discover_cloud", "start_time", "stop_time", "duration"]
+    tracked.dump(tmp_path / "a.json.gz")
+    with gzip.open(tmp_path / "a.json.gz") as file:
+        assert json.load(file)["process_metrics"] == found["process_metrics"]
+    again = ResourceTracker.load(tmp_path / "a.json.gz")
+    assert again.process_metrics.to_dict() == tracked.process_metrics.to_dict() and not again.running
+    assert again.recommend_resources() == tracked.recommend_resources()
+    assert "proctor" in again.report()  # the report of the run itself
+    tracked_rows = found["process_metrics"]
+    del found["proctor_run"]  # as the original stores it
+    found["process_metrics"] = [{**row, "children": ""} for row in tracked_rows]
+    page = ResourceTracker.from_snapshot(found).report()
+    assert "<svg" in page and "CPU usage" in page
+    page.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == page
+
+
+def test_metrics_can_be_read_while_it_runs_and_after_it_is_cleaned_up():
+    found = ResourceTracker(interval=0.2, autostart=True)
+    assert found.running
+    found.wait_for_samples(n=1)
+    assert len(found.process_metrics) >= 1 and found.report()
+    with pytest.raises(RuntimeError):
+        found.start()
+    folder = found._folder
+    found.cleanup()
+    assert not os.path.exists(folder) and found.n_samples >= 1
+    with pytest.raises(RuntimeError):
+        found.wait_for_samples(n=10 ** 6)
+    with pytest.raises(RuntimeError):
+        ResourceTracker().stats()
+
+
+def test_a_failure_inside_is_passed_on():
+    found = ResourceTracker(interval=0.2)
+    with pytest.raises(ZeroDivisionError), found:
+        1 / 0
+    assert found.exit_code == 1 and found.run_status.value == "failed" and not found.running
+
+
+def test_pidtracker_is_deprecated():
+    with pytest.warns(DeprecationWarning):
+        assert tracker.PidTracker(autostart=False).pid == os.getpid()
+
+
+def test_rows_of_a_tracker_are_those_of_the_golden_file(tmp_path):
+    found = SystemTracker(autostart=False, interval=0.2)
+    row = found.diff_stats()
+    with open(GOLDEN / "resource-tracker.system.csv", newline="") as file:
+        assert list(row) == next(csv.reader(file))
+    assert row["memory_free_mib"] > 0 and row["cpu_usage"] >= 0 and found() is None
+
+
+def test_helpers():
+    frame = TinyDataFrame([{"a": 1, "b": "x"}, {"a": 2, "c": None}])
+    assert frame.columns == ["a", "b", "c"] and frame[1] == {"a": 2, "b": None, "c": None}
+    assert frame.to_csv() == '"a","b","c"\r\n1,"x",""\r\n2,"",""\r\n'
+    assert frame.to_csv(quote_strings=False).startswith("a,b,c\r\n")
+    frame["d"] = [5, 6]
+    assert frame.rename({"d": "e"}).columns[-1] == "e" and frame.tail(1)["e"] == [6]
+    assert frame.stats([StatSpec("a", mean), StatSpec("a", max, "top", 0)]) == {"a": {"mean": 1.5, "top": 2}}
+    for wrong in (lambda: frame["none"], lambda: frame.rename({"none": "x"})):
+        with pytest.raises(KeyError):
+            wrong()
+    with pytest.raises(ValueError):
+        frame["f"] = [1]
+    assert [round_memory(m) for m in (1, 129, 600, 1025, 2049, 4096, 4097)] == [128, 256, 1024, 2048, 3072, 4096, 5120]
+    with pytest.raises(ValueError):
+        helpers.aggregate_stats([{"a": {"median": 1}}])
+    assert helpers.render_csv_row(["a", 1.5, None]) == b'"a",1.5,""\n'
+    assert get_server_info()["vcpus"] == os.cpu_count()
+    assert tracker_procfs.get_process_rss(dead_pid()) == 0 and tracker_procfs.get_process_children(dead_pid()) == set()
+    assert tracker_procfs.get_process_proc_io(os.getpid()).keys() >= {"rchar", "wchar", "syscr", "read_bytes"}
+    assert tracker_procfs.get_process_pss_rollup(os.getpid()) <= tracker_procfs.get_process_rss(os.getpid()) * 1.05
