@@ -32,17 +32,17 @@ struct pr_entity {
     uint64_t start;      /* ticks since boot */
     char state;          /* as in stat: R S D Z ... */
     char comm[COMM_MAX];
-    bool aged, awaited; /* it has run since all of it was read; it is read in any case */
-    unsigned missing;   /* files that were not there, a bit for each source */
+    /* It has run since all of it was read; it is read in any case; stat has shown page faults. */
+    bool aged, awaited, faulted;
+    unsigned missing; /* files that were not there, a bit for each source */
     enum pr_life life;
-    bool io_old;           /* it has run since its I/O was read */
-    bool resized, faulted; /* stat has shown another size since that was read; page faults */
-    bool left, away;    /* it lives, but is not of the job any more; was so at the last reading */
-    int64_t listed_at;  /* boot time at which a cgroup last named it */
-    bool born_inside;   /* started while we recorded: all it used counts */
-    bool first;         /* not yet through a whole tick */
-    bool no_mm, own_mm; /* shares its parent's memory (vfork); is known not to */
-    bool kernel_thread; /* it has no memory of its own, ever */
+    bool io_old, resized; /* it has run since its I/O was read; stat has shown another size */
+    bool left, away;      /* it lives, but is not of the job any more; was so at the last reading */
+    int64_t listed_at;    /* boot time at which a cgroup last named it */
+    bool born_inside;     /* started while we recorded: all it used counts */
+    bool first;           /* not yet through a whole tick */
+    bool no_mm, own_mm;   /* shares its parent's memory (vfork); is known not to */
+    bool kernel_thread;   /* it has no memory of its own, ever */
     bool ignores_children; /* SIGCHLD: the kernel reaps in its place, and keeps no account */
     bool io_denied;        /* its I/O could not be read */
     int fd[SOURCE_COUNT];  /* held descriptors, -1 where none */

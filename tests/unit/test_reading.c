@@ -197,7 +197,7 @@ static void test_the_size_is_read_where_it_may_have_changed(void **state)
     assert_true(member(5)->value[METRIC_MEM_RSS] >= before + 64e6);
     tell(5, 'r');
     recording_tick(&r);
-    assert_true(member(5)->value[METRIC_MEM_RSS] < before + 1e6);
+    assert_true(member(5)->value[METRIC_MEM_RSS] < before + 16e6); /* a sanitizer keeps its notes */
     for (int i = 0; i < 3; i++) { /* its first writes may still touch new pages */
         tell(5, 'w');
         sizes = 0;
