@@ -269,6 +269,20 @@ static bool is_id(const char *id, const char *run)
     return *id && (strcmp(run, "last") == 0 || strncmp(id, run, strlen(run)) == 0);
 }
 
+/* Is it all of an id? Others may begin with it. */
+static bool is_whole_id(const struct pr_store_names *names, const char *run, char id[ID_BYTES])
+{
+    size_t len = strlen(run);
+    for (size_t i = 0; i < names->count; i++) {
+        if (strncmp(names->items[i], run, len) != 0 || names->items[i][len] != '.')
+            continue;
+        id_of(names, i, id);
+        if (strcmp(id, run) == 0)
+            return true;
+    }
+    return false;
+}
+
 int pr_store_find_nodes(const char *run, char **ret_paths, size_t most, size_t *ret_count,
                         struct proctor_error *err)
 {
@@ -279,7 +293,8 @@ int pr_store_find_nodes(const char *run, char **ret_paths, size_t most, size_t *
     bool file = strchr(run, '/') || ends_well(run);
     int code = file ? 0 : pr_store_names(&names, err);
     size_t count = code < 0 || file || !*run ? 0 : begin_alike(run, &names, &place);
-    bool all = count > 1 && one_run(&names, place, count, id) && is_id(id, run);
+    bool all = count > 0 && is_whole_id(&names, run, id);
+    all = all || (count > 1 && one_run(&names, place, count, id) && is_id(id, run));
     if (code == 0 && !all) {
         code = pr_store_find(run, path, sizeof path, err);
         place = code < 0 ? names.count : place_of(&names, path);

@@ -176,6 +176,11 @@ def test_a_run_is_all_its_nodes_for_report_alone(proctor):
     known_nodes(proctor)
     assert len(model(proctor, "known")) == len(model(proctor, "kno")) == len(model(proctor, "last")) == 5
     assert len(model(proctor, "known.2")) == 1
+    other = renew.build(proctor.runs()[0].with_name("known0.1.proctor"))
+    change(other, "UPDATE run SET id = 'known0', node = '1'")
+    assert len(model(proctor, "known")) == 5 and len(model(proctor, "known0")) == 1
+    assert "is the beginning of 5 runs" in proctor("report", "kno", "-o", "x.json").stderr
+    other.unlink()
     for command in (["show"], ["export", "--format", "csv"], ["rm"]):
         done = proctor(*command, "known")
         assert done.returncode == 1 and "is a run on 4 nodes" in done.stderr and "known.2" in done.stderr
