@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from multiprocessing.context import BaseContext
 from typing import Callable, Optional
 
-from proctor import Monitor, Snapshot
+from proctor import Snapshot
 from proctor.compat._watch import watch
 
 __all__ = ["ProcessGroupResourceUsage", "ProcessGroupStatsMonitor"]
