@@ -44,13 +44,15 @@ def test_a_snapshot_is_the_originals_and_comes_back(tracked, tmp_path):
 
 def test_metrics_can_be_read_while_it_runs_and_after_it_is_cleaned_up():
     found = ResourceTracker(interval=0.2, autostart=True)
-    assert found.running
-    found.wait_for_samples(n=1)
-    assert len(found.process_metrics) >= 1 and found.report()
-    with pytest.raises(RuntimeError):
-        found.start()
-    folder = found._folder
-    found.cleanup()
+    try:
+        assert found.running
+        found.wait_for_samples(n=1)
+        assert len(found.process_metrics) >= 1 and found.report()
+        with pytest.raises(RuntimeError):
+            found.start()
+        folder = found._folder
+    finally:
+        found.cleanup()
     assert not os.path.exists(folder) and found.n_samples >= 1
     with pytest.raises(RuntimeError):
         found.wait_for_samples(n=10 ** 6)

@@ -17,7 +17,7 @@ from statistics import mean
 from types import TracebackType
 from typing import Any, Optional, Union
 
-from proctor import Monitor, Run, Summary, version
+from proctor import Error, Monitor, Run, Summary, version
 from proctor.compat._folder import folder_of
 from proctor.compat._watch import watch
 
@@ -354,14 +354,24 @@ class ResourceTracker:
         inner = _page.section(self.recommend_resources(history), self.stats(), self.server_info, self.cloud_info,
                               history, status_failed if self.stop_time else None,
                               " ".join(filter(None, (integration, integration_version))))
+        whole = self._report_of_run()
+        return Report(_page.into(whole, inner) if whole else _page.page(inner, self.get_combined_metrics()))
+
+    def _report_of_run(self) -> str:
+        """Nothing where there is no run, or it has only just begun."""
         if not os.path.exists(self._path):
-            return Report(_page.page(inner, self.get_combined_metrics()))
+            return ""
         with tempfile.TemporaryDirectory(prefix="proctor-report-") as folder:
             path = os.path.join(folder, "report.html")
-            with Run.open(self._path) as run:
-                run.report(path)
+            try:
+                with Run.open(self._path) as run:
+                    run.report(path)
+            except Error:
+                if not self.running:
+                    raise
+                return ""
             with open(path, encoding="utf-8") as file:
-                return Report(_page.into(file.read(), inner))
+                return file.read()
 
 
 def _stored(rows: list[dict[str, Any]]) -> TinyDataFrame:
