@@ -54,7 +54,7 @@ struct pr_session {
 
     bool reaping, reaped_lately;     /* the command waits for children; has since the last tick */
     double strange_io[PROC_METRICS]; /* absorbed from children that are not of the job */
-    bool inside; /* the library: our threads and descriptors are in a process of the job */
+    pid_t inside; /* the library: the process that our threads and descriptors are in; else 0 */
     int own_threads, own_fds; /* of ours, to be taken out where inside */
     _Atomic int record_fds;   /* the same, of the run file: SQLite opens its own in its time */
     struct pr_sink_served served;

@@ -5,7 +5,6 @@
 #include "core/tick_depth.h"
 
 #include <math.h>
-#include <unistd.h>
 
 #include "util/clock.h"
 
@@ -69,7 +68,7 @@ enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
                           const struct pr_entity *e, size_t k)
 {
     int64_t age = t->now - e->refreshed_at;
-    bool ourselves = s->inside && e->pid == getpid(); /* what is ours is taken out each time */
+    bool ourselves = e->pid == s->inside; /* what is ours is taken out each time */
     bool ran = has_run(s, e), changed = ran || e->aged;
     if (!t->host->held || s->now.last || s->config->peaks || !e->looks || ourselves ||
         (changed && age >= times[s->turns.crowd].age))

@@ -298,7 +298,7 @@ static void take_off(double *v, double by)
 /* Inside a process of the job: our own thread, descriptors and CPU time are not the job's. */
 static void take_ourselves_out(struct pr_session *s)
 {
-    struct pr_entity *e = s->inside ? pr_entities_find(&s->set, getpid()) : NULL;
+    struct pr_entity *e = s->inside ? pr_entities_find(&s->set, s->inside) : NULL;
     if (!e)
         return;
     int64_t cpu = s->own_cpu + pr_clock_thread_cpu() - s->own_cpu_began;

@@ -264,7 +264,7 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
         m->session.host.lent = true;
     }
     int r = pr_session_init(&m->session, &m->config, err);
-    m->session.inside = !m->outside;
+    m->session.inside = m->outside ? 0 : m->owner;
     m->session.events.say = m->say;
     if (m->hold_limit)
         m->session.host.hold_limit = m->hold_limit;

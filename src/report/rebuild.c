@@ -251,7 +251,7 @@ static int begin(struct rebuild *b)
     s->run_id = r->id;
     s->file = r->path;
     s->start_wall = r->started;
-    s->inside = true; /* our own size is nobody's business */
+    s->inside = -1; /* our own size is nobody's business */
     pr_stats_init(&s->stats);
     pr_stats_want_quantiles(&s->stats, METRIC_COUNT);
     s->stats.limits = &s->limits;

@@ -54,3 +54,22 @@ def in_pid_namespace(folder, text):
     done = subprocess.run([*unshare, PYTHONS["debian"], "-c", AGAIN + textwrap.dedent(text)], cwd=folder, timeout=60,
                           capture_output=True, text=True, env=clean_environment(folder, **PLACES))
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def a_tracked_run():
+    """A run of resource-tracker's class that many tests look at: a child, 0.6 s of CPU, 60 MiB."""
+    from proctor.compat.resource_tracker import ResourceTracker
+    with ResourceTracker(interval=0.5) as tracker:
+        child = subprocess.Popen(["sleep", "1.2"])
+        memory = bytearray(b"1") * (60 << 20)
+        burn(0.6)
+        child.wait()
+        assert len(memory) == 60 << 20
+    return tracker
+
+
+def dead_pid():
+    """Of a process that has gone."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    return child.pid

@@ -24,10 +24,15 @@ def skip_visibly(reason):
     pytest.skip(reason)
 
 
-def version_of(path):
-    """(3, 11), or None where it does not run or has no ctypes, without which nobody loads a library."""
-    done = subprocess.run([path, "-c", "import sys, ctypes; print(*sys.version_info[:2])"], capture_output=True, text=True)
-    return tuple(map(int, done.stdout.split())) if done.returncode == 0 else None
+def about(path):
+    """(3, 11) and the file that it is, behind links and shims; None where it does not run or has no ctypes,
+    without which nobody loads a library."""
+    script = "import ctypes, os, sys; print(sys.version_info[1], os.path.realpath(sys.executable))"
+    done = subprocess.run([path, "-c", script], capture_output=True, text=True)
+    if done.returncode:
+        return None
+    minor, real = done.stdout.split()
+    return (3, int(minor)), real
 
 
 def every_python():
@@ -38,10 +43,11 @@ def every_python():
                          .glob("versions/3.*/bin/python3")))
     found = {}
     for path in wanted:
-        version = version_of(path) if os.path.exists(path) else None
-        name = "debian" if path == wanted[0] else version and f"{version[0]}.{version[1]}"
-        if version and version >= (3, 9) and name not in found:
-            found[name] = path
+        known = about(path) if os.path.exists(path) else None
+        if not known or known[0] < (3, 9) or known[1] in found.values():
+            continue
+        name = "debian" if path == wanted[0] else f"{known[0][0]}.{known[0][1]}"
+        found.setdefault(name, known[1])
     return found
 
 

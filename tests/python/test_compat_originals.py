@@ -10,19 +10,31 @@ sys.path.insert(0, str(ROOT / "tools" / "goldens"))
 import originals  # noqa: E402
 
 
-def test_their_number_ours_and_the_truth(tmp_path):
-    """Ours is within 5 % of the CPU time that the processes themselves say they used; theirs is shown. Memory is of
-    pages that processes share, so that a sum of RSS has them several times."""
+def beside_originals(script, folder, *packages):
+    """What a script prints as JSON that needs the originals."""
     try:
         python = originals.environment()
-        for package in ("resource-tracker", "stouputils"):
+        for package in packages:
             originals.unpacked(package)
     except originals.Missing as e:
         skip_visibly(str(e))
-    done = subprocess.run([python, ROOT / "tests/python/compare_originals.py"], capture_output=True, text=True,
-                          timeout=120, env=clean_environment(tmp_path, **PLACES))
+    done = subprocess.run([python, ROOT / "tests/python" / script], capture_output=True, text=True, timeout=120,
+                          env=clean_environment(folder, **PLACES))
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def test_all_names_parameters_and_defaults_of_the_originals_are_here(tmp_path):
+    """Classes, their methods and fields, functions; of the modules that proctor.compat has."""
+    missing = beside_originals("compare_names.py", tmp_path, "resource-tracker", "stouputils", "oasislmf", "pytyche",
+                               "spdl-core")
+    assert missing == ["tiny_data_frame.TinyDataFrame.columns"]  # of the class there; ours are of each frame
+
+
+def test_their_number_ours_and_the_truth(tmp_path):
+    """Ours is within 5 % of the CPU time that the processes themselves say they used; theirs is shown. Memory is of
+    pages that processes share, so that a sum of RSS has them several times."""
+    found = beside_originals("compare_originals.py", tmp_path, "resource-tracker", "stouputils")
     truth = found.pop("truth")
     print(f"\n{'':36}{'CPU s':>8}{'off':>8}{'MiB':>8}")
     print(f"{'the truth':36}{truth['cpu']:8.2f}{'':8}{truth['memory']:8.0f}")

@@ -55,9 +55,8 @@ def test_defect_1_a_member_that_ends_does_not_make_cpu_negative(tmp_path, python
             await asyncio.sleep(0.4)
         asyncio.run(watch(work))
         assert seen[0].cpu_percent is None and len(seen) >= 4, seen
-        assert all(u.cpu_percent >= 0 for u in seen[1:]), seen
-        spent = sum(u.cpu_percent / 100 * 0.2 for u in seen[1:])
-        assert 0.4 < spent < 1.2, spent
+        assert all(0 <= u.cpu_percent <= 110 * os.cpu_count() for u in seen[1:]), seen
+        assert sum(u.cpu_percent / 100 * 0.2 for u in seen[1:]) > 0.2, seen
     """, python)
 
 

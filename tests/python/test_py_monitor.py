@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Monitor, monitored, run and Run, under every Python."""
-import json
-import subprocess
+import shutil
 
 import pytest
-from pythons import PYTHONS
+from pythons import PYTHONS, about, run_script, tools
 
 
-def test_there_is_more_than_one_python():
-    assert "debian" in PYTHONS and len(PYTHONS) > 1, PYTHONS
+def test_debians_and_the_default_one_are_tested():
+    default = about(shutil.which("python3"))
+    assert "debian" in PYTHONS and (default[1] in PYTHONS.values() or default[0] < (3, 9)), PYTHONS
 
 
 def test_a_monitor_measures_what_is_known(python):
@@ -259,7 +259,6 @@ def test_as_a_module(python):
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
 def test_data_frames(name, tmp_path):
-    from pythons import PLACES, clean_environment, run_script, tools
     where = tools("frames", "pandas==2.3.3", "polars==1.35.2")
     done = run_script(where / "python", f"""
         import proctor, time, json
@@ -276,5 +275,5 @@ def test_data_frames(name, tmp_path):
             assert again["gpu.usage"].null_count() == len(again) and again["mem.rss"].null_count() == 0
         assert list(again["mem.rss"]) == list(samples["mem.rss"])
         print(len(frame))
-        """, tmp_path, env=clean_environment(tmp_path, **PLACES))
+        """, tmp_path)
     assert int(done.stdout) > 5

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from multiprocessing.context import BaseContext
 from typing import Callable, Optional
 
-from proctor import Monitor, Snapshot
+from proctor import Snapshot
 from proctor.compat._watch import watch
 
 __all__ = ["ProcessGroupResourceUsage", "ProcessGroupStatsMonitor"]
@@ -46,12 +46,22 @@ class ProcessGroupResourceUsage:
 class _Reader:
     """Snapshots as the dataclass. What a counter had before the record is added; networks are differences."""
 
-    def __init__(self, totals: bool) -> None:
+    def __init__(self, interval: float, totals: bool) -> None:
+        self._least = interval / 2
         self._totals = totals
+        self._last: Optional[Snapshot] = None
         self._before: Optional[dict[str, float]] = None
         self._net: dict[str, float] = {}
 
-    def usage(self, snapshot: Snapshot) -> ProcessGroupResourceUsage:
+    def usage(self, snapshot: Snapshot) -> Optional[ProcessGroupResourceUsage]:
+        """None for one that comes right behind one that was late: the next has its time, too."""
+        last = self._last
+        if last is not None and snapshot.elapsed - last.elapsed < self._least:
+            return None
+        self._last = snapshot
+        percent = None
+        if last is not None and "cpu.time" in snapshot and "cpu.time" in last:
+            percent = 100.0 * (snapshot["cpu.time"] - last["cpu.time"]) / (snapshot.elapsed - last.elapsed)
         if self._before is None:
             self._before = {key: sum(p.get(key, 0.0) for p in snapshot.processes) for key in ("io.read", "io.write")}
         before = self._before
@@ -60,7 +70,7 @@ class _Reader:
             return int(snapshot[key] + extra) if key in snapshot else None
 
         return ProcessGroupResourceUsage(
-            pid=os.getpid(), pgid=os.getpgrp(), cpu_percent=snapshot.get("cpu.percent"), rss_bytes=whole("mem.rss"),
+            pid=os.getpid(), pgid=os.getpgrp(), cpu_percent=percent, rss_bytes=whole("mem.rss"),
             pss_bytes=whole("mem.pss"), private_bytes=whole("mem.uss"),
             disk_read_bytes=whole("io.read", before["io.read"]),
             disk_write_bytes=whole("io.write", before["io.write"]), num_procs=whole("procs"),
@@ -106,14 +116,15 @@ class ProcessGroupStatsMonitor:
                 loop.call_soon_threadsafe(snapshots.put_nowait, snapshot)
 
         monitor = watch(group=os.getpgrp(), interval=self._interval, on_sample=arrived, processes=True, no_gpu=True)
-        reader = _Reader(self._totals)
+        reader = _Reader(self._interval, self._totals)
         monitor.start()
         _LG.info("Process-group monitor started (pid=%d, pgid=%d)", os.getpid(), os.getpgrp())
         try:
             while True:
                 usage = reader.usage(await snapshots.get())
                 try:
-                    await self._callback(usage)
+                    if usage is not None:
+                        await self._callback(usage)
                 except Exception:
                     _LG.exception("The callback of the process-group monitor failed; it goes on")
         finally:

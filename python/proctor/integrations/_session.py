@@ -21,12 +21,13 @@ class Session:
         self._report = report
         self._options = {"interval": interval, "output": output, **options}
         self._monitor: Optional[Monitor] = None
-        self._latest: Optional[Snapshot] = None
+        self._latest: dict[str, float] = {}
         self._phases: list[str] = []
         self.summary: Optional[Summary] = None
 
     def _arrived(self, snapshot: Snapshot) -> None:
-        self._latest = snapshot
+        # Not each sample has all of them: what is dear is read less often.
+        self._latest.update(process_values(snapshot, ""))
 
     def start(self) -> None:
         if self._monitor is not None:
@@ -57,8 +58,8 @@ class Session:
                 logger.warning("proctor: %s %s", method, words, exc_info=True)
 
     def values(self, prefix: str) -> dict[str, float]:
-        """The latest sample, by name."""
-        return process_values(self._latest, prefix) if self._latest is not None else {}
+        """The latest of each, by name."""
+        return {prefix + name: value for name, value in self._latest.copy().items()}
 
     def stop(self) -> None:
         monitor, self._monitor = self._monitor, None

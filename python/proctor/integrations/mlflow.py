@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
+import shutil
 import threading
 import time
 from importlib import import_module
@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Optional
 
 from proctor import Monitor, Snapshot, Summary
+from proctor.compat._folder import folder_of
 
 from ._named import process_values, system_values
 
@@ -52,7 +53,7 @@ class ActiveRun:
         self._options = options
         self._client: Any = None
         self._monitor: Optional[Monitor] = None
-        self._folder: Optional[tempfile.TemporaryDirectory[str]] = None
+        self._folder = ""
         self._lock = threading.Lock()
         self._waiting: list[Any] = []
         self._step = 0
@@ -68,8 +69,8 @@ class ActiveRun:
         self._client = mlflow.MlflowClient()
         output = None
         if self._report:
-            self._folder = tempfile.TemporaryDirectory(prefix="proctor-mlflow-")
-            output = os.path.join(self._folder.name, "run.proctor")
+            self._folder = folder_of(self, "proctor-mlflow-")
+            output = os.path.join(self._folder, "run.proctor")
         self._sent = time.monotonic()
         self._monitor = Monitor(**{"interval": self._interval, "output": output, "on_sample": self._arrived,
                                    "devices": self._system, **self._options}).start()
@@ -87,8 +88,8 @@ class ActiveRun:
                 what(monitor)
             except Exception as e:  # whatever the client raises
                 logger.warning("MLflow has not taken all of the run: %s", e)
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> ActiveRun:
         return self.start()
@@ -135,8 +136,8 @@ class ActiveRun:
             self._client.set_tag(self.run_id, name, text)
 
     def _attach(self, monitor: Monitor) -> None:
-        if self._folder is None:
+        if not self._folder:
             return
-        path = os.path.join(self._folder.name, "proctor.html")
+        path = os.path.join(self._folder, "proctor.html")
         monitor.report(path)
         self._client.log_artifact(self.run_id, path)

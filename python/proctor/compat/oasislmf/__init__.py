@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import tempfile
 import threading
 from typing import Optional, Union
 
 from proctor import Monitor
+from proctor.compat._folder import folder_of
 from proctor.compat._watch import watch
 
 from . import _plots, _report
@@ -87,7 +87,7 @@ class ResourceMonitor:
     # --- recording: the library writes a row per process; those of tools go into the file
 
     def _begin(self, pid: int) -> None:
-        self._scratch = tempfile.mkdtemp(prefix="proctor-oasislmf-")
+        self._scratch = folder_of(self, "proctor-oasislmf-")
         self._read = 0
         self._monitor = watch(pid=pid, interval=self.poll_interval, csv=os.path.join(self._scratch, _NAME),
                                 dialect="oasislmf", match=[f"{tool}=^{tool}$" for tool in sorted(MONITORED_TOOLS)])

@@ -12,13 +12,13 @@ import shutil
 import tempfile
 import threading
 import time
-import weakref
 import zlib
 from statistics import mean
 from types import TracebackType
 from typing import Any, Optional, Union
 
-from proctor import Monitor, Run, Summary, version
+from proctor import Error, Monitor, Run, Summary, version
+from proctor.compat._folder import folder_of
 from proctor.compat._watch import watch
 
 from . import _page, _table
@@ -104,8 +104,7 @@ class ResourceTracker:
         if not self.trackers:
             raise RuntimeError("Neither processes nor the system are to be tracked.")
         table = "combined" if len(self.trackers) == 2 else self.trackers[0].partition("_")[0]
-        self._folder = tempfile.mkdtemp(prefix="proctor-resource-tracker-")
-        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._folder = folder_of(self, "proctor-resource-tracker-")
         csv = os.path.join(self._folder, "samples.csv")
         target: dict[str, Any] = {"system": True} if table == "system" else {"pid": self.pid}
         self._monitor = watch(**target, children=self.children, interval=self.interval, csv=csv, output=self._path,
@@ -287,8 +286,7 @@ class ResourceTracker:
         tracker._cloud_info = snapshot.get("cloud_info")
         tracker._stored = {kind: _stored(snapshot[f"{kind}_metrics"]) for kind in ("process", "system")}
         if snapshot.get("proctor_run"):
-            tracker._folder = tempfile.mkdtemp(prefix="proctor-resource-tracker-")
-            weakref.finalize(tracker, shutil.rmtree, tracker._folder, ignore_errors=True)
+            tracker._folder = folder_of(tracker, "proctor-resource-tracker-")
             with open(tracker._path, "wb") as file:
                 file.write(zlib.decompress(base64.b64decode(snapshot["proctor_run"])))
             with Run.open(tracker._path) as run:
@@ -354,15 +352,26 @@ class ResourceTracker:
         """The report of the run as a page that needs no network, with what is recommended at its end."""
         history = historical_stats or []
         inner = _page.section(self.recommend_resources(history), self.stats(), self.server_info, self.cloud_info,
-                              history, status_failed if self.stop_time else None, integration)
+                              history, status_failed if self.stop_time else None,
+                              " ".join(filter(None, (integration, integration_version))))
+        whole = self._report_of_run()
+        return Report(_page.into(whole, inner) if whole else _page.page(inner, self.get_combined_metrics()))
+
+    def _report_of_run(self) -> str:
+        """Nothing where there is no run, or it has only just begun."""
         if not os.path.exists(self._path):
-            return Report(_page.page(inner, self.get_combined_metrics()))
+            return ""
         with tempfile.TemporaryDirectory(prefix="proctor-report-") as folder:
             path = os.path.join(folder, "report.html")
-            with Run.open(self._path) as run:
-                run.report(path)
+            try:
+                with Run.open(self._path) as run:
+                    run.report(path)
+            except Error:
+                if not self.running:
+                    raise
+                return ""
             with open(path, encoding="utf-8") as file:
-                return Report(_page.into(file.read(), inner))
+                return file.read()
 
 
 def _stored(rows: list[dict[str, Any]]) -> TinyDataFrame:

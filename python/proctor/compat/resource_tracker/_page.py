@@ -22,9 +22,15 @@ _CHARTS = (
 )
 
 
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return ", ".join(map(str, value)) or "none" if isinstance(value, (list, tuple)) else str(value)
+
+
 def _table(title: str, rows: list[tuple[str, Any]]) -> str:
-    cells = "".join(f"<tr><th scope='row'>{escape(str(name))}</th><td>{escape(str(value))}</td></tr>"
-                    for name, value in rows if value is not None)
+    cells = "".join(f"<tr><th scope='row'>{escape(str(name))}</th><td>{escape(_text(value))}</td></tr>"
+                    for name, value in rows if value not in (None, ""))
     return f"<h2>{escape(title)}</h2>\n<table>{cells}</table>\n" if cells else ""
 
 
@@ -34,7 +40,7 @@ def section(recommended: dict[str, int], stats: dict[str, Any], server: Optional
     """What the original's report says besides its curves."""
     status = "Pending" if failed is None else "Failed" if failed else "Finished"
     request = None
-    if integration == "Metaflow":
+    if integration.startswith("Metaflow"):
         gpu = f", gpu={recommended['gpu']}" if recommended["gpu"] else ""
         request = f"@resources(cpu={recommended['cpu']}, memory={recommended['memory']}{gpu})"
     earlier = [(f"run {i}", f"mean {s.get('process_cpu_usage', {}).get('mean')} cores, "
