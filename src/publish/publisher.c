@@ -132,9 +132,11 @@ static double delay(struct pr_publisher *p, int code, bool ending)
     say_failure(p);
     if (p->final)
         return -1;
-    p->told_to_wait = !isnan(asked);
+    p->told_to_wait = asked > 0; /* "at once" is no answer to how long */
     double wait = pr_publisher_backoff(p->failures, chance());
-    return p->told_to_wait ? asked : ending ? fmin(BACKOFF_END, wait) : wait;
+    return p->told_to_wait ? asked + pr_publisher_backoff(0, chance())
+           : ending        ? fmin(BACKOFF_END, wait)
+                           : wait;
 }
 
 static struct timespec moment(double seconds)
@@ -224,6 +226,7 @@ int pr_publisher_start(struct pr_publisher **ret, struct pr_outlet *o, const cha
     if (!p)
         return pr_error(err, ENOMEM, "out of memory");
     p->events = events;
+    p->sending.unsaved = true; /* names that were chosen hold also where nothing comes through */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int code = pthread_create(&p->thread, NULL, work, p);
