@@ -28,7 +28,8 @@ static int open_mlflow(const struct pr_config *c, const struct pr_stored *r, str
                                 .started = r->started,
                                 .shared = true,
                                 .page = pr_model_page};
-    int code = pr_mlflow_read(&setting, c->push_mlflow, of_several ? pr_buf_text(&node) : NULL,
+    /* The node of the run: we may be on another. */
+    int code = pr_mlflow_read(&setting, c->push_mlflow, of_several ? pr_buf_text(&node) : "",
                               c->prefix, err);
     if (code == 0)
         code = pr_mlflow_open(&setting, &run, ret, err);

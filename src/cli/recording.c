@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "publish/mlflow.h"
 #include "report/written.h"
 #include "core/self.h"
 #include "util/clock.h"
@@ -118,6 +119,18 @@ static bool can_be_published(const char *name, const struct pr_config *c)
     return false;
 }
 
+/* Which node of several this is, where it is published by that: whoever pushes the run later, and
+ * wherever, finds it in the record. */
+static void take_node(struct pr_config *c)
+{
+    char node[64];
+    if (!c->mlflow || c->node)
+        return;
+    pr_mlflow_node(NULL, node, sizeof node);
+    if (*node)
+        pr_config_set(c, OPTION_NODE, node + strlen("node_"), ORIGIN_VARIABLE, "--node", NULL);
+}
+
 struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv, int *ret_first,
                                          int *ret_status)
 {
@@ -134,8 +147,10 @@ struct proctor_monitor *pr_recording_new(const char *name, int argc, char **argv
     m->say = say;
     *ret_first = pr_cli_parse(command, argc, argv, &m->config, &help);
     if (*ret_first > 0 && !help && outputs_differ(name, &m->config) &&
-        reports_can_be(name, &m->config) && can_be_published(name, &m->config))
+        reports_can_be(name, &m->config) && can_be_published(name, &m->config)) {
+        take_node(&m->config);
         return m;
+    }
     if (help) {
         pr_cli_help(command);
         *ret_status = 0;

@@ -25,6 +25,7 @@
 #define RECORD_FDS    4   /* of a run file, at the most */
 #define PUBLISHER_FDS 8   /* of one that sends it to a server */
 #define HELPER_WAIT   500 /* milliseconds: nobody likes to wait for a summary */
+#define OUTPUTS_LEAST 1.0 /* seconds for what is written on this machine */
 
 /* --- setting up ------------------------------------------------------------------------------- */
 
@@ -338,6 +339,13 @@ static void ask_helper(const struct pr_session *s, int64_t now)
     pr_space_helper_wait(socket, HELPER_WAIT);
 }
 
+/* Who does not want to wait for a server still wants the end of the record. */
+static bool finish_outputs(const struct pr_session *s)
+{
+    return pr_queue_finish(s->queue, fmax(s->config->flush_timeout, OUTPUTS_LEAST),
+                           s->stats.seconds);
+}
+
 void pr_session_end(struct pr_session *s)
 {
     if (s->ended || !s->begun)
@@ -360,7 +368,7 @@ void pr_session_end(struct pr_session *s)
     if (s->queue && s->summarize)
         pr_queue_summary(s->queue, s->summarize(s->summarize_data));
     if (s->queue) {
-        s->stuck = !pr_queue_finish(s->queue, s->config->flush_timeout, s->stats.seconds);
+        s->stuck = !finish_outputs(s);
         s->queue = NULL;
     }
     s->ended = true;
@@ -391,7 +399,7 @@ void pr_session_done(struct pr_session *s)
     for (size_t k = 0; k < s->set.count; k++)
         pr_source_release(&s->host, s->set.items[k]);
     if (s->queue)
-        s->stuck = !pr_queue_finish(s->queue, s->config->flush_timeout, s->stats.seconds);
+        s->stuck = !finish_outputs(s);
     if (s->target)
         s->target->ops->free(s->target, true);
     if (s->timer >= 0)

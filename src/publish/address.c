@@ -26,6 +26,14 @@ void pr_address_unescape(char *ret, size_t size, const char *from, const char *e
     ret[n] = '\0';
 }
 
+/* Behind a host is the number of a port. What is neither is a password with a / or a # in it that
+ * should have been escaped: it must not be taken for a path, which everybody may see. */
+static bool is_no_port(const char *host, const char *end)
+{
+    const char *colon = memchr(host, ':', (size_t)(end - host));
+    return *host != '[' && colon && colon + 1 + strspn(colon + 1, "0123456789") < end;
+}
+
 /* Where what is before an @ begins and ends, behind "://"; false where there is nothing. */
 static bool find_secret(const char *uri, const char **ret_from, const char **ret_at)
 {
@@ -33,22 +41,33 @@ static bool find_secret(const char *uri, const char **ret_from, const char **ret
     if (!host)
         return false;
     host += 3;
-    for (const char *p = host; *p && !strchr("/?#", *p); p++)
+    const char *end = host + strcspn(host, "/?#");
+    for (const char *p = host; p < end; p++)
         if (*p == '@')
             at = p;
+    if (!at && is_no_port(host, end))
+        at = strrchr(end, '@');
     *ret_from = host;
     *ret_at = at;
     return at != NULL;
 }
 
+static void cover(char *from, const char *end)
+{
+    while (from < end)
+        *from++ = '*';
+}
+
 void pr_address_hide(char *uri)
 {
     const char *from, *at;
-    if (!find_secret(uri, &from, &at))
-        return;
-    const char *colon = memchr(from, ':', (size_t)(at - from));
-    for (char *p = uri + (colon ? colon + 1 - uri : from - uri); p < at; p++)
-        *p = '*';
+    bool secret = find_secret(uri, &from, &at);
+    const char *colon = secret ? memchr(from, ':', (size_t)(at - from)) : NULL;
+    char *query = strchr(secret ? uri + (at - uri) : uri, '?');
+    if (secret)
+        cover(uri + (colon ? colon + 1 - uri : from - uri), at);
+    if (query) /* often a key */
+        cover(query + 1, query + strlen(query));
 }
 
 int pr_address_split(const char *uri, struct pr_address *ret)

@@ -12,5 +12,6 @@ struct pr_address {
     char user[256], password[1024];
 };
 int pr_address_split(const char *uri, struct pr_address *ret);
-/* Puts stars over a password in an address, where it stands: nobody should find it in `ps`. */
+/* Puts stars over a password in an address, and over what is behind a "?", where they stand: nobody
+ * should find them in `ps`. */
 void pr_address_hide(char *uri);

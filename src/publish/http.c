@@ -23,9 +23,10 @@
 #include "util/dl.h"
 #include "util/units.h"
 
-#define CONNECT_MOST 5000 /* milliseconds */
-#define SLICE        100  /* milliseconds between two looks at the time */
-#define RETRY_MOST   3600 /* seconds: no server keeps us waiting for longer */
+#define CONNECT_MOST 5000    /* milliseconds */
+#define SLICE        100     /* milliseconds between two looks at the time */
+#define RETRY_MOST   3600    /* seconds: no server keeps us waiting for longer */
+#define TIMEOUT_MOST 86400.0 /* seconds */
 
 enum { GLOBAL_DEFAULT = 3, PROTOCOLS_HTTP = 3, AUTH_BASIC = 1, DONE = 1, STATUS = 0x200002 };
 /* Options: numbers, then pointers, then functions. */
@@ -269,7 +270,7 @@ static int set_up(struct pr_http *h, const struct pr_http_setting *s)
         h->authorization = NULL;
         return -ENOMEM;
     }
-    h->timeout = s->timeout;
+    h->timeout = fmin(s->timeout, TIMEOUT_MOST);
     h->until = INT64_MAX;
     return 0;
 }

@@ -51,26 +51,36 @@ static bool mlflow_add(struct pr_outlet *o, int64_t sample, const struct proctor
     return true;
 }
 
+static int log_batch(struct pr_mlflow *m)
+{
+    struct pr_json j = pr_mlflow_body(m);
+    pr_mlflow_member(&j, "run_id", m->outlet.remote);
+    pr_json_key(&j, "metrics");
+    pr_buf_char(&m->body, '[');
+    pr_buf_add(&m->body, m->metrics.data, m->metrics.len);
+    pr_buf_char(&m->body, ']');
+    if (m->about.len) {
+        pr_buf_char(&m->body, ',');
+        pr_buf_add(&m->body, m->about.data, m->about.len);
+    }
+    pr_buf_char(&m->body, '}');
+    m->body.failed |= m->metrics.failed || m->about.failed;
+    return pr_mlflow_ask(m, "runs/log-batch", &m->body);
+}
+
+/* Older servers take parameters of 500 bytes, and none takes another value of one: samples do not
+ * stay behind for that. */
 static int mlflow_send(struct pr_outlet *o)
 {
     struct pr_mlflow *m = (struct pr_mlflow *)o;
-    struct pr_json j = pr_mlflow_body(m);
-    pr_mlflow_member(&j, "run_id", o->remote);
-    if (m->metric_count || m->about.len) {
-        pr_json_key(&j, "metrics");
-        pr_buf_char(&m->body, '[');
-        pr_buf_add(&m->body, m->metrics.data, m->metrics.len);
-        pr_buf_char(&m->body, ']');
-        if (m->about.len) {
-            pr_buf_char(&m->body, ',');
-            pr_buf_add(&m->body, m->about.data, m->about.len);
-        }
-        pr_buf_char(&m->body, '}');
-        m->body.failed |= m->metrics.failed || m->about.failed;
-        int code = pr_mlflow_ask(m, "runs/log-batch", &m->body);
-        if (code < 0)
-            return code;
+    int code = m->metric_count || m->about.len ? log_batch(m) : 0;
+    if (code == -EINVAL && o->answer.status == 400 && m->about.len) {
+        pr_buf_reset(&m->about);
+        pr_mlflow_remark(m, "its description is not there", o->why);
+        code = m->metric_count ? log_batch(m) : 0;
     }
+    if (code < 0)
+        return code;
     pr_buf_reset(&m->metrics);
     pr_buf_reset(&m->about);
     m->metric_count = m->sample_count = 0;

@@ -18,8 +18,9 @@ struct pr_mlflow_setting {
     const char *prefix;                     /* of what is the job's: "process/" */
 };
 
-/* uri: of the option; NULL for MLFLOW_TRACKING_URI. node, prefix: of the options, or NULL. -EINVAL
- * where there is no server that could be talked to from here; err says what to do. */
+/* uri: of the option; NULL for MLFLOW_TRACKING_URI. node, prefix: of the options, or NULL; a node
+ * "" is none. -EINVAL where there is no server that could be talked to from here; err says what to
+ * do. */
 int pr_mlflow_read(struct pr_mlflow_setting *s, const char *uri, const char *node,
                    const char *prefix, struct proctor_error *err);
 /* Which node of several this is, from --node or the variables of those who start jobs on several:

@@ -155,7 +155,7 @@ static int close_run(struct pr_mlflow *m, const struct pr_stored *r)
 
 static int no_report(struct pr_mlflow *m, const char *why)
 {
-    snprintf(m->outlet.remark, sizeof m->outlet.remark, "the report is not there: %.160s", why);
+    pr_mlflow_remark(m, "the report is not there", why);
     return 0;
 }
 

@@ -49,6 +49,13 @@ int pr_mlflow_fail(struct pr_mlflow *m, int code, const char *what)
     return -code;
 }
 
+void pr_mlflow_remark(struct pr_mlflow *m, const char *what, const char *why)
+{
+    char *text = m->outlet.remark;
+    size_t n = strlen(text), size = sizeof m->outlet.remark;
+    snprintf(text + n, size - n, "%s%s: %s", n ? "; " : "", what, why);
+}
+
 /* What an answer that is no success means for us. */
 static int judge(struct pr_mlflow *m)
 {

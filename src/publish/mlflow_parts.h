@@ -40,6 +40,8 @@ bool pr_mlflow_answered(struct pr_mlflow *m, const char *path, char *ret, size_t
 bool pr_mlflow_tagged(struct pr_mlflow *m, const char *key, const char *value);
 /* Keeps the reason; returns -code. */
 int pr_mlflow_fail(struct pr_mlflow *m, int code, const char *what);
+/* For its user, behind what there is to say already. */
+void pr_mlflow_remark(struct pr_mlflow *m, const char *what, const char *why);
 /* An object in m->body that is open. */
 struct pr_json pr_mlflow_body(struct pr_mlflow *m);
 void pr_mlflow_member(struct pr_json *j, const char *key, const char *value);

@@ -190,8 +190,11 @@ int pr_mlflow_begin(struct pr_outlet *o)
     if (code == 0 && !take_run(m, "$.run.info"))
         code = pr_mlflow_fail(m, EAGAIN, "its answer is not MLflow's");
     o->owned = code == 0;
-    if (code == 0 && m->shared && pr_mlflow_follows(m))
-        snprintf(o->remark, sizeof o->remark, "node_0 has made no run for %.60s: %.60s has its own",
-                 m->id, o->node);
+    if (code == 0 && m->shared && pr_mlflow_follows(m)) {
+        char none[100], own[100];
+        snprintf(none, sizeof none, "node_0 has made no run for %.60s", m->id);
+        snprintf(own, sizeof own, "%.60s has its own", o->node);
+        pr_mlflow_remark(m, none, own);
+    }
     return code;
 }

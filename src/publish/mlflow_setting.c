@@ -172,7 +172,7 @@ void pr_mlflow_node(const char *option, char *text, size_t size)
     double number, of, rank, here;
     text[0] = '\0';
     if (option) {
-        bool plain = strspn(option, "0123456789") == strlen(option);
+        bool plain = *option && strspn(option, "0123456789") == strlen(option);
         snprintf(text, size, "%s%s", plain ? "node_" : "", option);
         return;
     }
@@ -202,8 +202,7 @@ static int check_name(const char *name, const char *option, struct proctor_error
 int pr_mlflow_read(struct pr_mlflow_setting *s, const char *uri, const char *node,
                    const char *prefix, struct proctor_error *err)
 {
-    *s = (struct pr_mlflow_setting){.timeout = TIMEOUT,
-                                    .experiment_id = variable("MLFLOW_EXPERIMENT_ID"),
+    *s = (struct pr_mlflow_setting){.experiment_id = variable("MLFLOW_EXPERIMENT_ID"),
                                     .experiment = variable("MLFLOW_EXPERIMENT_NAME"),
                                     .run = variable("MLFLOW_RUN_ID"),
                                     .prefix = prefix ? prefix : "process/"};
@@ -216,7 +215,8 @@ int pr_mlflow_read(struct pr_mlflow_setting *s, const char *uri, const char *nod
         return pr_error(err, EINVAL,
                         "mlflow: MLFLOW_TRACKING_AUTH and MLFLOW_TRACKING_AWS_SIGV4 need MLflow's "
                         "Python package; a user and password or a token do not");
-    number_of("MLFLOW_HTTP_REQUEST_TIMEOUT", &s->timeout);
+    if (!number_of("MLFLOW_HTTP_REQUEST_TIMEOUT", &s->timeout) || !(s->timeout > 0))
+        s->timeout = TIMEOUT;
     pr_mlflow_node(node, s->node, sizeof s->node);
     int code = check_name(s->prefix, "--prefix", err);
     if (code == 0)

@@ -134,9 +134,11 @@ static double delay(struct pr_publisher *p, int code, bool ending)
     say_failure(p);
     if (p->final)
         return -1;
-    p->told_to_wait = !isnan(asked);
+    p->told_to_wait = asked > 0; /* "at once" is no answer to how long */
     double wait = pr_publisher_backoff(p->failures, chance());
-    return p->told_to_wait ? asked : ending ? fmin(BACKOFF_END, wait) : wait;
+    return p->told_to_wait ? asked + pr_publisher_backoff(0, chance())
+           : ending        ? fmin(BACKOFF_END, wait)
+                           : wait;
 }
 
 static struct timespec moment(double seconds)
@@ -237,6 +239,7 @@ int pr_publisher_start(struct pr_publisher **ret, struct pr_outlet *o, const cha
     if (!p)
         return pr_error(err, ENOMEM, "out of memory");
     p->events = events;
+    p->sending.unsaved = true; /* names that were chosen hold also where nothing comes through */
     p->served = served;
     p->sending.files = served ? &served->files : NULL;
     if (served)

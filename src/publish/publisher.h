@@ -41,6 +41,7 @@ struct pr_push {
  * seconds without success. The outlet is freed. 0 or -errno. */
 int pr_publisher_push(struct pr_outlet *o, const char *path, double patience, struct pr_push *ret,
                       struct proctor_error *err);
-/* How long to wait after so many failures in a row, in seconds: doubles from 1 to 60, and random is
- * between 0 and 1, so that those who failed together do not come back together. */
+/* How long to wait after so many failures in a row, in seconds: doubles from 1 to 60, half of that
+ * after none, and random is between 0 and 1, so that those who failed together do not come back
+ * together. */
 double pr_publisher_backoff(unsigned failures, double random);

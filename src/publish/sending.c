@@ -138,7 +138,7 @@ int pr_sending_resume(struct pr_sending *s, struct proctor_error *err)
         o->owned = s->progress.owned;
         s->tail.sample = s->progress.sample;
     }
-    o->maybe_there = true;
+    o->maybe_there = s->resumed = true;
     pr_stored_close(r);
     return code < 0 ? code : 0;
 }
@@ -163,7 +163,8 @@ int pr_sending_begin(struct pr_sending *s)
     else
         snprintf(s->progress.remote, sizeof s->progress.remote, "%s", o->remote);
     s->progress.owned = o->owned;
-    s->begun = s->unsaved = code == 0;
+    s->begun = code == 0;
+    s->unsaved |= s->begun;
     return code;
 }
 
@@ -219,7 +220,12 @@ static int end(struct pr_sending *s)
         return code;
     save(s, r);
     bool over = r->state == RUN_ENDED || r->state == RUN_DIED;
-    code = over && !s->progress.ended ? blame(s, s->outlet->ops->end(s->outlet, r)) : 0;
+    if (!over && !s->resumed) { /* its recorder, which we are in, could not write it */
+        snprintf(s->why, sizeof s->why, "the record has no end");
+        code = -ENODATA;
+    } else if (over && !s->progress.ended) {
+        code = blame(s, s->outlet->ops->end(s->outlet, r));
+    }
     if (code == 0) {
         s->unsaved |= s->progress.ended != over;
         s->progress.ended = over;

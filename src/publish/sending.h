@@ -12,6 +12,7 @@ struct pr_sending {
     struct pr_published progress; /* as the file has it, or will: `unsaved` */
     struct pr_tail tail;
     bool begun, described, unsaved;
+    bool resumed;        /* by somebody else than its recorder, which may be at work */
     bool pending, full;  /* samples are in the outlet; it had no room for all that there were */
     bool done;           /* all is there, and the end */
     double took;         /* seconds: the last request */

@@ -79,7 +79,7 @@ def test_neither_job_nor_samples_notice(proctor, serve, name):
 def test_without_a_fault_all_is_sent_once(proctor, serve):
     server = serve()
     path = proctor.folder / "a.proctor"
-    done = proctor.run("-o", path, "-i", "10ms", f"--mlflow={server.url}", "--", "sleep", "1")
+    done = proctor.run("-o", path, "-i", "10ms", "--budget", "100%", f"--mlflow={server.url}", "--", "sleep", "1")
     assert done.returncode == 0 and said(done.stderr) == []
     batches = [json.loads(r[3]) for r in server.sent("log-batch")]
     steps = {m["step"] for b in batches for m in b.get("metrics", [])}
@@ -134,6 +134,44 @@ def test_a_run_of_which_much_is_known(proctor, serve):
     done = proctor.run("-q", f"--mlflow={server.url}", "--", "true", env={"MLFLOW_RUN_ID": RUN})
     assert done.returncode == 0 and done.stderr == "", done.stderr
     assert server.sent("runs/get") and server.sent("mlflow-artifacts") and not server.sent("runs/update")
+
+
+def test_who_says_at_once_is_not_asked_all_the_time(proctor, serve):
+    server = serve(lambda h: h.answer(503, headers=[("Retry-After", "0")]))
+    assert proctor.run("-q", "--flush-timeout", "0", f"--mlflow={server.url}", "--", "sleep", "2.5").returncode == 0
+    assert 2 <= len(server.requests) <= 5  # after 1 and 2 seconds with up to half of it chance, and at the end
+
+
+def test_without_time_for_servers_the_record_is_whole_and_nothing_chosen_is_lost(proctor, serve):
+    """The names of the metrics hold for the push, too, and so does the node, whatever node that is on."""
+    server, path = serve(FAULTS["500"]), proctor.folder / "a.proctor"
+    done = proctor.run("-q", "-o", path, "-i", "20ms", "--flush-timeout", "0", "--prefix", "train/",
+                       f"--mlflow={server.url}", "--", "sleep", "0.3",
+                       env={"SLURM_NODEID": "0", "SLURM_JOB_NUM_NODES": "2"})
+    assert done.returncode == 0 and "blocked" not in done.stderr, done.stderr
+    assert query(path, "SELECT count(*) FROM summary") == [1]
+    assert sorted(p.name for p in proctor.folder.glob("a.proctor*")) == ["a.proctor"]
+    assert query(path, "SELECT node FROM run") == ["0"]
+    server.fault = None
+    push = proctor("push", path, "--mlflow", server.url, env={"SLURM_NODEID": "1", "SLURM_JOB_NUM_NODES": "2"})
+    assert push.returncode == 0, push.stderr
+    keys = {m["key"] for r in server.sent("log-batch") for m in json.loads(r[3]).get("metrics", [])}
+    assert {k.rpartition("/")[0] for k in keys} == {"train/node_0", "system/node_0"}
+
+
+def test_a_description_that_is_refused_holds_up_no_sample(proctor, serve):
+    def old(handler):  # parameters of 500 bytes at the most
+        body = handler.server.requests[-1][3]
+        refused = "log-batch" in handler.path and b'"params"' in body
+        if refused:
+            return handler.answer(400, b'{"message": "Param value is longer than 500"}')
+        return handler.answer(body=json.dumps({"run": {"info": {"run_id": RUN, "status": "RUNNING"}}}).encode())
+    server = serve(old)
+    path = proctor.folder / "a.proctor"
+    done = proctor.run("-o", path, "-i", "50ms", f"--mlflow={server.url}", "--", "sleep", "0.3")
+    assert done.returncode == 0 and "longer than 500" in done.stderr, done.stderr
+    steps = {m["step"] for r in server.sent("log-batch") for m in json.loads(r[3]).get("metrics", [])}
+    assert steps == set(query(path, "SELECT sample FROM job_samples"))
 
 
 def test_an_experiment_that_another_node_has_made_meanwhile(proctor, serve):

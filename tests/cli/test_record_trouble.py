@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from faulty_server import Server
 from proctor_cli import HERE, PATIENCE, SANITIZED, SLACK, finish, is_alive, open_run, problems, query, read_csv, said, \
     skip_visibly, wait_until
 
@@ -218,6 +219,20 @@ def test_a_disk_that_stays_full(proctor, mounted):
     assert "keep them together" in lines[2] and path.with_name("a.proctor-wal").exists()
     check(path)
     assert len(samples(path)) >= stopped
+
+
+def test_a_server_is_not_told_all_of_a_record_without_its_end(proctor, mounted):
+    disk, server = mounted("1m"), Server()
+    try:
+        process, job = record(proctor, disk / "a.proctor", f"--mlflow={server.url}")
+        until_samples(disk / "a.proctor", 3)
+        fill(disk)
+        time.sleep(0.5)
+        lines = end(process, job)
+    finally:
+        server.close()
+    assert "mlflow: the record has no end" in "\n".join(lines) and "`proctor push`" in lines[-1], lines
+    assert not server.sent("runs/update")
 
 
 def test_no_room_for_anything_leaves_no_file(proctor, mounted):

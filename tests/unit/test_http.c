@@ -104,6 +104,17 @@ static void test_an_answer_comes_back(void **state)
     pr_buf_done(&a.body);
 }
 
+static void test_a_time_without_end_is_no_time_that_is_over(void **state)
+{
+    (void)state;
+    struct pr_http_answer a = {0};
+    const struct pr_http_setting setting = {.timeout = 1e14};
+    start("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 0);
+    assert_int_equal(send_to(&setting, &a), 0);
+    stop();
+    pr_buf_done(&a.body);
+}
+
 static void test_who_we_are_is_said_to_the_server(void **state)
 {
     (void)state;
@@ -243,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_answer_comes_back),
+        cmocka_unit_test(test_a_time_without_end_is_no_time_that_is_over),
         cmocka_unit_test(test_who_we_are_is_said_to_the_server),
         cmocka_unit_test(test_an_endless_answer_is_given_up),
         cmocka_unit_test(test_half_an_answer_is_none),

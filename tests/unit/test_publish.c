@@ -51,6 +51,7 @@ static void test_addresses(void **state)
         {"HTTPS://h/behind/a/prefix/", "HTTPS://h/behind/a/prefix", "", ""},
         {"http://me:p@ss@h/", "http://h", "me", "p@ss"},
         {"http://me@h/", "http://h", "me", ""},
+        {"http://me:a/b#c@h/x", "http://h/x", "me", "a/b#c"},
         {"http://%41:%zz%4@h", "http://h", "A", "%zz%4"},
         {"http://h/a@b", "http://h/a@b", "", ""},
         {"http://h/?a=b#c", "http://h", "", ""},
@@ -77,8 +78,10 @@ static void test_the_variable_where_there_is_no_option(void **state)
     assert_string_equal(s.url, "http://there");
     assert_string_equal(s.run, "r");
     assert_true(s.timeout == 7 && s.insecure);
+    setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "0", 1); /* nobody could answer that */
     assert_int_equal(read_uri("http://here"), 0);
     assert_string_equal(s.url, "http://here");
+    assert_true(s.timeout == 30);
 }
 
 static void test_what_needs_python_is_named_without_its_secrets(void **state)
@@ -106,6 +109,10 @@ static void test_a_password_is_covered(void **state)
                                           {"http://token@h", "http://*****@h"},
                                           {"http://h/a:b@c", "http://h/a:b@c"},
                                           {"http://me:a@b@h", "http://me:***@h"},
+                                          {"http://me:a/b#c@h/x", "http://me:*****@h/x"},
+                                          {"http://h:80/a:b@c", "http://h:80/a:b@c"},
+                                          {"http://[::1]:80/a@c", "http://[::1]:80/a@c"},
+                                          {"http://me:pw@h/x?key=a@b", "http://me:**@h/x?*******"},
                                           {"no address", "no address"}};
     char text[64];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
