@@ -27,8 +27,8 @@ SANITIZER = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0",
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-rs"]
 SECOND_TRIES = 8  # in the whole run
 # About what things cost, or about all of the machine: nothing else may run beside these.
-ALONE = ["tests/cli/test_floor.py", "tests/project/test_accuracy.py", "tests/project/test_bench.py",
-         "tests/project/test_report_cost.py"]
+ALONE = ["tests/cli/test_floor.py",
+         *(f"tests/project/test_{name}.py" for name in ("accuracy", "bench", "fleet_size", "publish_cost", "report_cost"))]
 DEFECT = re.compile(r"(Address|Leak|UndefinedBehavior)Sanitizer|runtime error:")
 
 
