@@ -79,16 +79,17 @@ def test_examples_of_the_plugin_run():
 
 
 def test_importing_is_fast(python, tmp_path):
-    """Below 30 ms, and not a tenth of the standard library for it: the best of some, for a shared machine."""
+    """Below 30 ms, and not a tenth of the standard library for it: the best of some, of CPU time, for a shared
+    machine. Nothing in it waits."""
     env = {**clean_environment(tmp_path, **PLACES), "PYTHONPYCACHEPREFIX": str(tmp_path / "pyc")}
     env.pop("PYTHONDONTWRITEBYTECODE")
     script = """
         import sys, time
         before = set(sys.modules)  # of the site
-        began = time.perf_counter(); import proctor; took = time.perf_counter() - began
+        began = time.process_time(); import proctor; took = time.process_time() - began
         heavy = {"logging", "subprocess", "inspect", "asyncio", "dataclasses", "pytest", "IPython", "numpy", "tempfile"}
         assert not heavy & (set(sys.modules) - before), heavy & set(sys.modules)
-        began = time.perf_counter(); proctor.version(); print(took, time.perf_counter() - began)
+        began = time.process_time(); proctor.version(); print(took, time.process_time() - began)
         """
     runs = [tuple(map(float, python(script, env=env).stdout.split())) for _ in range(5)]
     assert min(took for took, _ in runs) < 0.030, runs

@@ -175,6 +175,39 @@ static void test_nothing_is_recorded_unasked(void **state)
     tree_done(dir);
 }
 
+static void most_procs(const struct proctor_snapshot *s, void *data)
+{
+    double procs;
+    if (proctor_snapshot_value(s, "procs", &procs) == 0 && procs > *(double *)data)
+        *(double *)data = procs;
+}
+
+/* The thread that samples has a number between those of processes, and the kernel takes it for the
+ * process when it asks itself. */
+static void test_own_group_without_the_thread_that_samples(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct proctor_monitor *own;
+        double most = 0;
+        setpgid(0, 0);
+        bool good = proctor_monitor_new(&own, NULL) == 0 &&
+                    proctor_monitor_watch_group(own, getpgrp(), NULL) == 0 &&
+                    proctor_monitor_set(own, "interval", "20ms", NULL) == 0 &&
+                    proctor_monitor_on_sample(own, most_procs, &most) == 0 &&
+                    proctor_monitor_start(own, NULL) == 0;
+        usleep(300 * 1000);
+        good = good && proctor_monitor_stop(own, NULL) == 0;
+        _exit(good ? (int)most : 100);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -189,6 +222,7 @@ int main(void)
         TEST(test_in_a_forked_child_the_handle_is_dead),
         TEST(test_a_run_file_outlives_a_forked_child),
         TEST(test_nothing_is_recorded_unasked),
+        TEST(test_own_group_without_the_thread_that_samples),
     };
     return cmocka_run_group_tests_name("monitor", tests, NULL, NULL);
 }
