@@ -168,6 +168,11 @@ static int otlp_send(struct pr_outlet *o)
     return o->answer.status >= 200 && o->answer.status < 300 ? taken(x) : judge(x);
 }
 
+static void otlp_drop(struct pr_outlet *o)
+{
+    forget_samples((struct otlp *)o);
+}
+
 /* The last sample says it. */
 static int otlp_end(struct pr_outlet *o, const struct pr_stored *r)
 {
@@ -196,6 +201,7 @@ static const struct pr_outlet_ops ops = {.kind = "otlp",
                                          .describe = otlp_describe,
                                          .add = otlp_add,
                                          .send = otlp_send,
+                                         .drop = otlp_drop,
                                          .end = otlp_end,
                                          .free = otlp_free};
 

@@ -37,6 +37,8 @@ struct pr_outlet_ops {
      * after -EBADMSG: this request was refused, and another need not be; and -EMSGSIZE: it was too
      * large, and from now on there is less room. */
     int (*send)(struct pr_outlet *o);
+    /* Forgets what was added; NULL where a server may get it twice. */
+    void (*drop)(struct pr_outlet *o);
     /* All is there. r: the run with its end; NULL where it has not begun. */
     int (*end)(struct pr_outlet *o, const struct pr_stored *r);
     void (*free)(struct pr_outlet *o);

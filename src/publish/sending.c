@@ -78,6 +78,35 @@ static bool take(void *of, int64_t sample, const struct proctor_snapshot *snapsh
     return !s->full;
 }
 
+/* Somebody else may have sent the run meanwhile, from its recorder or by a push: it goes on where
+ * he came to. A server that knows what it has takes it again. */
+static void catch_up(struct pr_sending *s, const struct pr_stored *r)
+{
+    struct pr_published other = s->progress;
+    const struct pr_outlet_ops *ops = s->outlet->ops;
+    if (pr_published_find(r, &other) != 1 || other.sample <= s->progress.sample)
+        return;
+    s->progress.id = other.id;
+    s->progress.sample = other.sample;
+    if (s->pending && ops->drop) {
+        ops->drop(s->outlet);
+        s->pending = false;
+        s->batch = 0;
+        pr_tail_back(&s->tail, other.sample);
+    } else if (s->tail.sample < other.sample) {
+        pr_tail_back(&s->tail, other.sample);
+    }
+}
+
+/* Before what failed is sent again. */
+static void look_again(struct pr_sending *s)
+{
+    struct pr_stored *r = NULL;
+    if (open_file(s, &r) == 0)
+        catch_up(s, r);
+    pr_stored_close(r);
+}
+
 /* While its recorder makes the tables nobody should be in the way. */
 static bool is_made(const struct pr_sending *s)
 {
@@ -96,6 +125,7 @@ static int read_more(struct pr_sending *s, bool ending)
     int code = open_file(s, &r);
     if (code < 0)
         return ending ? code : 0;
+    catch_up(s, r);
     save(s, r);
     if (!s->described && (s->progress.sample == 0 || s->outlet->ops->each_time))
         s->outlet->ops->describe(s->outlet, r);
@@ -240,6 +270,8 @@ static int end(struct pr_sending *s)
 int pr_sending_step(struct pr_sending *s, bool ending)
 {
     int code = 0;
+    if (s->pending)
+        look_again(s);
     while (code == 0) {
         if (!s->pending)
             code = read_more(s, ending);

@@ -5,6 +5,7 @@ import json
 import os
 import ssl
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_a_server_that_asks_for_it_is_tried_again(proctor, serve, run, status):
     assert done.returncode == 0 and done.stderr == "", done.stderr
     (_, _, _, refused), (_, _, _, again) = server.requests[1:3]
     assert refused == again, "a request that failed is sent as it was"
-    assert 1 <= server.requests[2][0] - server.requests[1][0] < 2 * SLACK
+    assert 1 <= server.requests[2][0] - server.requests[1][0] < 3 * SLACK
     assert points_of(taken(server)) == points_in(run)
     assert progress(run) == (last_sample(run), 0, 0)
 
@@ -79,6 +80,20 @@ def test_what_is_there_is_not_sent_again(proctor, serve, run):
     again = proctor("push", run, "--otlp", server.url + "/", env=JSON)
     assert (first.returncode, again.returncode, len(server.requests)) == (0, 0, count)
     assert again.stdout == f"0 samples sent to {server.url}/v1/metrics\n"
+
+
+def test_what_was_pushed_meanwhile_is_not_sent_again(proctor, serve):
+    """Its recorder has a request that failed, and waits; a push is faster."""
+    ready, path = threading.Event(), proctor.folder / "a.proctor"
+    server = serve(lambda h, n: None if ready.is_set() else h.answer(503) or True)
+    running = proctor.start("run", "-q", "-i", "50ms", "-o", path, f"--otlp={server.url}", "--", "sleep", "4", env=JSON)
+    wait_until(lambda: server.requests, "the recorder to try")
+    ready.set()
+    push = proctor("push", path, "--otlp", server.url, env=JSON)
+    assert push.returncode == 0 and "which goes on" in push.stdout, push.stderr
+    assert finish(running)[0] == 0
+    assert points_of(taken(server)) == points_in(path), "all of it, and nothing twice"
+    assert query(path, "SELECT count(*) FROM publications") == [1]
 
 
 # --- not to be tried again ------------------------------------------------------------------------
