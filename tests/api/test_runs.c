@@ -238,6 +238,9 @@ static void reading_takes_no_locks_of_the_recorder(void **state)
     assert_int_equal(proctor_monitor_set(m, "output", path, &err), 0);
     assert_int_equal(proctor_monitor_start(m, &err), 0);
     wait_for_lock(path);
+    for (int i = 0; i < 500 && proctor_run_open(&run, path, &err) < 0; i++)
+        usleep(10000); /* it is locked a moment before there is something in it */
+    proctor_run_free(run);
     int fds = 0;
     const char *const names[] = {path, "last"};
     for (size_t i = 0; i < 2; i++) {
