@@ -43,10 +43,10 @@ def test_what_is_said_of_each(cost, tries):
 
 
 @pytest.mark.parametrize("key,value,words", [("work", -0.5, "less work"), ("rate", -0.5, "less work"),
-                                             ("late", 0.2, "are late")])
+                                             ("middle", 0.05, "are late"), ("late", 0.2, "are late")])
 def test_it_can_fail(cost, tries, key, value, words):
     rows = copy.deepcopy(tries[-1])
     rows[1][key] = value
     rows[0]["work"] = rows[0]["rate"] = 0.01
-    rows[1]["neighbours"]["late"] = 0.001
+    rows[1]["neighbours"] |= {"middle": 0.001, "late": 0.001}
     assert any(words in problem for problem in cost.wrong(rows))
