@@ -114,10 +114,10 @@ def test_the_interpreter_is_not_held_up(measured):
     """Nobody but the loop itself is ever inside the interpreter, and so it never waits for it."""
     assert measured["threads"] == {"nothing": 1, "proctor": 1, "psutil": 2}
     delay = measured["delay"]
-    assert delay["proctor"] < max(0.001, 2 * delay["nothing"]), delay
+    assert delay["proctor"] < max(0.002, 2 * delay["nothing"]), delay
 
 
 def test_nor_does_a_busy_interpreter_hold_up_the_samples(measured):
     """What has to ask the interpreter for every file that it reads does not come to it beside a busy loop."""
     rate = measured["rate"]
-    assert rate["proctor"] > 7 and rate["psutil"] < 0.8 * rate["proctor"], rate
+    assert rate["proctor"] > 7 and rate["psutil"] < 0.9 * rate["proctor"], rate
