@@ -158,7 +158,8 @@ class Monitor:
         self._target: dict[str, Any] = {"pid": pid, "group": group, "cgroup": cgroup, "system": system}
         self._children = children
         self._match = [match] if isinstance(match, str) else list(match or ())
-        given = {"interval": interval, "output": output, "budget": BUDGET, **options}
+        place = None if output is None else os.path.abspath(output)  # wherever the program goes
+        given = {"interval": interval, "output": place, "budget": BUDGET, **options}
         self._options = {name: value for name, value in given.items() if value is not None and value is not False}
         self._on_sample = on_sample
         self._wants = processes * _library.WANT_PROCESSES | devices * _library.WANT_DEVICES
@@ -332,8 +333,8 @@ class Monitor:
     @property
     def output(self) -> Optional[str]:
         """The run file, where one was asked for."""
-        output: Optional[Path] = self._options.get("output")
-        return None if output is None else os.fspath(output)
+        output: Optional[str] = self._options.get("output")
+        return output
 
     def report(self, path: Path) -> None:
         """Writes a report: .html, .md, .txt, .svg, .png or .json. Needs `output`."""
