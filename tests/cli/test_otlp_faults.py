@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from otlp_server import Faulty, points_in, points_of, resources
-from proctor_cli import PROCTOR, SLACK, finish, problems, query, said, skip_visibly
+from proctor_cli import PROCTOR, SLACK, finish, problems, query, said, skip_visibly, wait_until
 
 SECRET = "h1dden-pass"
 JSON = {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}
