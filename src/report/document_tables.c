@@ -102,8 +102,9 @@ void pr_document_phases(struct pr_doc *d, const struct pr_model *m)
 /* --- names and devices -------------------------------------------------------------------------
  */
 
-static void rows(struct pr_doc *d, const char *title, const struct pr_model_column *columns,
-                 size_t count, const struct pr_model_row *list, size_t row_count)
+static void rows(struct pr_doc *d, const struct pr_model *m, const char *title,
+                 const struct pr_model_column *columns, size_t count,
+                 const struct pr_model_row *list, size_t row_count)
 {
     struct pr_doc_table t = {0};
     if (!row_count)
@@ -111,7 +112,7 @@ static void rows(struct pr_doc *d, const char *title, const struct pr_model_colu
     pr_doc_words(d, title);
     pr_doc_heading(d, 2);
     for (size_t i = 0; i < count; i++)
-        pr_doc_add_column(&t, columns[i].title, columns[i].words);
+        pr_doc_add_column(&t, pr_column_title(m, &columns[i]), columns[i].words);
     for (size_t k = 0; k < row_count; k++) {
         size_t words = 0, numbers = 0;
         for (size_t i = 0; i < count; i++) {
@@ -243,11 +244,11 @@ static void pairs(struct pr_doc *d, const char *title, const struct pr_model_pai
 
 void pr_document_tables(struct pr_doc *d, const struct pr_model *m)
 {
-    rows(d, "Nodes", pr_node_columns, pr_node_column_count, m->nodes.items, m->nodes.count);
-    rows(d, "Devices", pr_device_columns, pr_device_column_count, m->devices.items,
+    rows(d, m, "Nodes", pr_node_columns, pr_node_column_count, m->nodes.items, m->nodes.count);
+    rows(d, m, "Devices", pr_device_columns, pr_device_column_count, m->devices.items,
          m->devices.count);
     if (!d->markdown) /* Markdown has more of them already */
-        rows(d, "Names", pr_match_columns, pr_match_column_count, m->matches.items,
+        rows(d, m, "Names", pr_match_columns, pr_match_column_count, m->matches.items,
              m->matches.count);
     processes(d, m);
     events(d, m);

@@ -165,8 +165,9 @@ static void processes(struct pr_json *j, const struct pr_model *m)
 /* --- tables -------------------------------------------------------------------------------------
  */
 
-static void table(struct pr_json *j, const char *key, const struct pr_model_column *columns,
-                  size_t count, const struct pr_model_row *rows, size_t row_count)
+static void table(struct pr_json *j, const struct pr_model *m, const char *key,
+                  const struct pr_model_column *columns, size_t count,
+                  const struct pr_model_row *rows, size_t row_count)
 {
     pr_json_key(j, key);
     pr_json_open(j, '{');
@@ -175,7 +176,7 @@ static void table(struct pr_json *j, const char *key, const struct pr_model_colu
     for (size_t i = 0; i < count; i++) {
         pr_json_open(j, '{');
         pr_put_text(j, "key", columns[i].key);
-        pr_put_text(j, "title", columns[i].title);
+        pr_put_text(j, "title", pr_column_title(m, &columns[i]));
         pr_put_text(j, "unit", columns[i].words ? NULL : pr_model_unit(columns[i].unit));
         pr_json_close(j, '}');
     }
@@ -246,12 +247,12 @@ static void run(struct pr_json *j, const struct pr_model *m)
     phases(j, m);
     events(j, m);
     processes(j, m);
-    table(j, "matches", pr_match_columns, pr_match_column_count, m->matches.items,
+    table(j, m, "matches", pr_match_columns, pr_match_column_count, m->matches.items,
           m->matches.count);
-    table(j, "devices", pr_device_columns, pr_device_column_count, m->devices.items,
+    table(j, m, "devices", pr_device_columns, pr_device_column_count, m->devices.items,
           m->devices.count);
     if (m->nodes.count)
-        table(j, "nodes", pr_node_columns, pr_node_column_count, m->nodes.items, m->nodes.count);
+        table(j, m, "nodes", pr_node_columns, pr_node_column_count, m->nodes.items, m->nodes.count);
     words(j, m);
     pr_json_key(j, "summary");
     bool there = m->summary.len && m->summary.len < SUMMARY_MOST;

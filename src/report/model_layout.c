@@ -206,13 +206,24 @@ const struct pr_model_column pr_node_columns[] = {
     {"after", "began after", false, UNIT_SECONDS},
     {"duration", "time", false, UNIT_SECONDS},
     {"cpu", "CPU time", false, UNIT_SECONDS},
-    {"mem", "memory peak", false, UNIT_BYTES},
+    {"mem", "memory peak", false, UNIT_BYTES, true},
     {"read", "read", false, UNIT_BYTES},
     {"written", "written", false, UNIT_BYTES},
     {"received", "received", false, UNIT_BYTES},
     {"sent", "sent", false, UNIT_BYTES},
 };
 const size_t pr_node_column_count = COUNT(pr_node_columns);
+
+const char *pr_column_title(const struct pr_model *m, const struct pr_model_column *c)
+{
+    static const char *const kinds[][2] = {
+        {"PSS", "PSS peak"}, {"RSS", "RSS peak"}, {"PSS or RSS", "PSS or RSS peak"}};
+    const struct pr_model_series *s = c->memory ? pr_model_find(m, GROUP_MEMORY) : NULL;
+    for (size_t i = 0; s && i < COUNT(kinds); i++)
+        if (strcmp(s->label, kinds[i][0]) == 0)
+            return kinds[i][1];
+    return c->title;
+}
 
 /* --- what can be drawn --------------------------------------------------------------------------
  */

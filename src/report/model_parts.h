@@ -90,7 +90,9 @@ struct pr_model_column {
     const char *key, *title;
     bool words;
     enum pr_unit unit;
+    bool memory; /* its title says what memory of a job is: PSS or RSS */
 };
+const char *pr_column_title(const struct pr_model *m, const struct pr_model_column *c);
 extern const struct pr_model_column pr_match_columns[], pr_device_columns[], pr_node_columns[];
 extern const size_t pr_match_column_count, pr_device_column_count, pr_node_column_count;
 /* NULL where something can be drawn; else why not, "" for a chart that is then left out. */

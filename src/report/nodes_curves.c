@@ -15,15 +15,16 @@
 static const struct {
     enum pr_group sum, node;
     const char *key; /* of GPUs: what a node's is called */
+    const char *way; /* behind a node's name, where a chart has two lines of it */
 } plans[] = {
     {GROUP_CPU, GROUP_NODE_CPU},
     {GROUP_MEMORY, GROUP_NODE_MEMORY},
     {GROUP_RSS, GROUPS},
     {GROUP_USS, GROUPS},
-    {GROUP_READ, GROUP_NODE_READ},
-    {GROUP_WRITE, GROUP_NODE_WRITE},
-    {GROUP_RECEIVE, GROUP_NODE_RECEIVE},
-    {GROUP_SEND, GROUP_NODE_SEND},
+    {GROUP_READ, GROUP_NODE_READ, .way = " r"},
+    {GROUP_WRITE, GROUP_NODE_WRITE, .way = " w"},
+    {GROUP_RECEIVE, GROUP_NODE_RECEIVE, .way = " in"},
+    {GROUP_SEND, GROUP_NODE_SEND, .way = " out"},
     {GROUP_POWER, GROUPS},
     {GROUP_PROCESSES, GROUPS},
     {GROUP_GPU_UTIL, GROUP_GPU_UTIL,
@@ -320,8 +321,9 @@ static void name_own(struct merge *g, size_t plan, size_t node, const char *labe
         return;
     const struct pr_curve *c = &g->job->curves.items[curve];
     s->key = pr_model_text(g->job, "%s.%s", label, plans[plan].key ? plans[plan].key : like->key);
-    s->label = label;
+    s->label = plans[plan].way ? pr_model_text(g->job, "%s%s", label, plans[plan].way) : label;
     if (is_summed(plan)) {
+        s->family = node % FAMILY_ENERGY; /* colours tell nodes apart: those before are no greys */
         s->stats = like->stats;
         s->stats.at += g->parts[node].offset;
         s->mark = like->mark;

@@ -570,3 +570,19 @@ test("the data can be had: JSON as it is, CSV of the series", async () => {
   );
   quiet(page);
 });
+
+test("small curves have no gaps where samples of nodes come close to each other", async () => {
+  const mean = { series: ["cpu.usage"], stat: "mean", label: "mean", unit: "cores" },
+    run = makeRun({
+      n: 160,
+      step: 1,
+      curves: { "cpu.usage": { label: "job", family: "cpu", of: i => i % 3 } },
+      tiles: [{ id: "cpu", title: "CPU", family: "cpu", values: [mean], spark: [mean.series[0]] }],
+    }),
+    { time } = run;
+  time.at = time.at.map((_, i) => 4 * Math.floor(i / 4) + 3.5 + (i % 4) / 100);
+  time.span = time.at.map((at, i) => at - (time.at[i - 1] ?? 0));
+  const page = await open(model(run), { name: "clumps" });
+  assert.equal((await tile(page, "cpu").locator(".stroke").getAttribute("d")).match(/M/g).length, 1);
+  quiet(page);
+});

@@ -115,6 +115,11 @@ def test_sums_are_of_the_same_moment(proctor):
     assert [r["cpu"] for r in rows] == pytest.approx(totals)
     assert [f["id"] for f in job["findings"]].count("nodes-apart") <= 1
     assert all(re.match(r"node \d: |The last node ", f["text"]) for f in job["findings"])
+    assert {c["key"]: c["title"] for c in job["nodes"]["columns"]}["mem"] == "PSS peak"
+    # By node: each line is told apart by its name, each node by its colour.
+    for chart in (c for c in job["charts"] if c["id"].startswith("node-")):
+        lines = [(line["role"], job["series"][line["series"]]) for line in chart["lines"]]
+        assert len({s["label"] for _, s in lines}) == len({(role, s["family"]) for role, s in lines}) == len(lines)
     # GPUs: a line for each node, the mean over its devices.
     utils = [v for k, v in nodes[1]["series"].items() if re.fullmatch(r"gpu\.\d+\.util", k)]
     assert job["series"]["node 1.gpu.util"]["stats"]["mean"] == pytest.approx(
@@ -276,6 +281,14 @@ def test_the_other_scripts(proctor, tmp_path, script, env):
                           env={**proctor.env, **env, "RUN": "many", "PATH": f"{tmp_path}/bin:{proctor.env['PATH']}"})
     assert done.returncode == 0, done.stderr
     assert [p.name for p in proctor.runs()] == ["many.1.proctor"]
+
+
+@pytest.mark.parametrize("script, env", [("mpirun.sh", {"OMPI_COMM_WORLD_RANK": "1"}), ("torchrun.sh", {"NODE_RANK": "1"})])
+def test_a_run_without_a_name_is_told_so(proctor, script, env):
+    done = subprocess.run([FLEET / script, "true"], capture_output=True, text=True, timeout=60, cwd=proctor.work,
+                          env={**proctor.env, **env})
+    assert done.returncode == 2 and "RUN: " in done.stderr and "to name the run" in done.stderr
+    assert proctor.runs() == []
 
 
 def test_files_for_others_are_whole():

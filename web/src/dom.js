@@ -55,17 +55,16 @@ const spark = (values, family, part) => {
   return svg;
 };
 
-// The largest value in each of n equal parts of the run: peaks survive.
+// The largest value in each of n equal parts of the run: peaks survive. A value stands for its span: that may be several.
 const shape = (run, key, n) => {
   const s = run.series[key],
-    most = s ? s.max || s.mean : [];
+    most = s ? s.max || s.mean : [],
+    { at, span } = run.time,
+    part = run.end / n;
   if (most.length < n) return most;
-  const out = new Array(n).fill(null);
-  most.forEach((v, i) => {
-    const j = Math.min(n - 1, Math.floor((run.time.at[i] / run.end) * n));
-    if (KNOWN(v) && (out[j] === null || v > out[j])) out[j] = v;
-  });
-  return out;
+  return [...Array(n)].map((_, j) =>
+    Math.max(...most.filter((v, i) => KNOWN(v) && at[i] >= j * part && at[i] - span[i] < j * part + part)),
+  );
 };
 
 // columns: { title, unit | null, cell(row) -> node, text or number, of: what a header says more }
