@@ -12,6 +12,8 @@ Sampling is done by a native thread of libproctor, without the interpreter.
 """
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from proctor._library import Error, command, metrics, version
 from proctor._monitor import Monitor, monitored
 from proctor._run import Run, run
@@ -19,6 +21,15 @@ from proctor._values import Device, Metric, Process, Snapshot, Stat, Summary
 
 __all__ = ["Device", "Error", "Metric", "Monitor", "Process", "Run", "Snapshot", "Stat", "Summary", "command",
            "metrics", "monitored", "run", "version"]
+
+if TYPE_CHECKING:
+    __version__: str
+else:
+    def __getattr__(name: str) -> str:
+        """`__version__` is the library's, which is loaded at its first use."""
+        if name != "__version__":
+            raise AttributeError(f"module 'proctor' has no attribute {name!r}")
+        return version()
 
 
 def load_ipython_extension(shell: object) -> None:

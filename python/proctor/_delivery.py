@@ -32,6 +32,7 @@ class Delivery:
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: Optional[threading.Thread] = None
         self._lost = 0
+        self.told: set[str] = set()
         sample = _library.SAMPLE_FN(self._sampled) if on_sample else _library.SAMPLE_FN()
         self.sink = _library.Sink(ctypes.sizeof(_library.Sink), wants, sample, _library.TEXT_FN(self._told))
 
@@ -67,7 +68,7 @@ class Delivery:
 
     def _hand_over(self, item: Any) -> None:
         if isinstance(item, bytes):
-            log_line(item)
+            self.told.add(log_line(item))
         elif self._on_sample:
             try:
                 self._on_sample(item)
@@ -94,8 +95,8 @@ LEVELS = {"problem": 30, "oom": 30, "gpu": 30, "budget": 20}
 """Of `logging`: trouble is a warning; what sampling has cost is worth knowing. The rest is for those who debug."""
 
 
-def log_line(line: bytes) -> None:
-    """What the library says has happened."""
+def log_line(line: bytes) -> str:
+    """What the library says has happened; its text."""
     said = json.loads(line)
     event = said.get("event")
     if said.get("type") == "phase":
@@ -104,11 +105,15 @@ def log_line(line: bytes) -> None:
         logger().debug("mark %s: %s", said.get("name"), said.get("data"))
     else:
         logger().log(LEVELS.get(event, 10), "%s", said.get("text"))
+    return str(said.get("text"))
 
 
-def log_events(summary: Summary) -> None:
-    """The same of a summary, where nobody was told before."""
+def log_events(summary: Summary, delivery: Optional[Delivery]) -> None:
+    """The same of a summary, for what nobody was told before: all of it, or what went wrong after the
+    last sample, as with a server that did not take the rest."""
     for event in summary.data.get("events", ()):
+        if delivery and (event["type"] == "mark" or event.get("text") in delivery.told):
+            continue
         if event["type"] == "mark":
             logger().debug("mark %s: %s", event.get("name"), event.get("data"))
         else:

@@ -147,7 +147,7 @@ def library() -> _Library:
         except AttributeError as e:
             raise Error(errno.ELIBBAD, f"{path} is of another version: {e}") from None
         except OSError as e:
-            raise Error(errno.ELIBACC, f"cannot load libproctor: {e}") from None
+            raise Error(errno.ELIBACC, f"cannot load libproctor: {e}; PROCTOR_LIBRARY names it, and the wheel has it") from None
     return _loaded
 
 

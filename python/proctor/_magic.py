@@ -10,6 +10,7 @@ import tempfile
 from importlib import import_module
 from typing import Any
 
+from proctor._library import Error
 from proctor._monitor import Monitor
 
 class Parser(argparse.ArgumentParser):
@@ -41,9 +42,13 @@ class _Magic:
             output = options.output or os.path.join(folder, "cell.proctor")
             monitor = Monitor(interval=options.interval, output=output, force=options.force, name="cell")
             try:
-                with monitor:
-                    self._execute(cell)
+                monitor.start()
+            except Error as e:
+                raise Error(e.errno, str(e.strerror).replace("force=True", "--force")) from None
+            try:
+                self._execute(cell)
             finally:
+                monitor.stop()
                 self._shell.user_ns["proctor_summary"] = monitor.summary
                 if options.report:
                     monitor.report(options.report)

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import functools
 import json
+import operator
 import os
 import threading
 import weakref
@@ -25,6 +26,9 @@ BUDGET = "0.25%"
 WRITTEN = {"output", "csv", "jsonl", "prometheus", "textfile"}
 """Options with which the library has a thread that writes. Where it has none, one is not worth having for
 what may go wrong: that is in the summary."""
+
+OTHERS = ("budget", "dialect", "force", "label", "mlflow", "name", "no_pss", "otlp")
+"""Options of the command that are wanted most; the library does not list them."""
 
 
 def option_texts(options: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -155,7 +159,7 @@ class Monitor:
                  if v is not None]
         if len(named) > 1:
             raise ValueError(f"{' and '.join(named)}: one of them can be watched")
-        self._target: dict[str, Any] = {"pid": pid, "group": group, "cgroup": cgroup, "system": system}
+        self._target: dict[str, Any] = {"pid": _number("pid", pid), "group": _number("group", group), "cgroup": cgroup, "system": system}
         self._children = children
         self._match = [match] if isinstance(match, str) else list(match or ())
         place = None if output is None else os.path.abspath(output)  # wherever the program goes
@@ -181,7 +185,10 @@ class Monitor:
         native = _Native()
         self._finalizer = weakref.finalize(self, native.forget)
         for name, value in option_texts(self._options):
-            _library.call("monitor_set", native.pointer, _library.encoded(name), _library.encoded(value))
+            try:
+                _library.call("monitor_set", native.pointer, _library.encoded(name), _library.encoded(value))
+            except _library.Error as e:
+                raise _library.Error(e.errno, f"{e.strerror}{_nearest(name, str(e.strerror))}") from None
         self._watch(native.pointer)
         if self._on_sample or self._wants:
             native.add(Delivery(self._on_sample, self._wants))
@@ -234,10 +241,13 @@ class Monitor:
     def _begin(self, name: str, native: _Native) -> None:
         try:
             _library.call(name, native.pointer)
-        except _library.Error:
+        except _library.Error as e:
             if not native.begun:  # the library would say the same again; another handle may be luckier
                 self._native = None
                 native.free()
+            if e.errno == errno.EEXIST:  # it speaks of options of the command
+                words = str(e.strerror).replace("--output", "output").replace("--force", "force=True")
+                raise _library.Error(e.errno, words) from None
             raise
         native.begun = True
         self._text = self._summary = None
@@ -267,8 +277,8 @@ class Monitor:
         summary = self._summary_now()
         if native.delivery:
             native.delivery.close()
-        elif summary:
-            log_events(summary)
+        if summary:
+            log_events(summary, native.delivery)
         return summary
 
     def _summary_now(self) -> Optional[Summary]:
@@ -343,6 +353,11 @@ class Monitor:
             raise _library.Error(errno.EINVAL, "a report is made of a run file: give the monitor an output")
         with Run.open(self.output) as run:
             run.report(path)
+    def __repr__(self) -> str:
+        if self.running:
+            return "<Monitor, running>"
+        found = self._summary_now()
+        return f"<Monitor: {in_words(found)}>" if found else "<Monitor, not started>"
 
     def _repr_html_(self) -> str:
         from proctor._html import of_monitor
@@ -373,6 +388,24 @@ def _again(target: dict[str, Any], children: bool, match: list[str], options: di
     return Monitor(**target, children=children, match=match, on_sample=on_sample,
                    processes=bool(wants & _library.WANT_PROCESSES), devices=bool(wants & _library.WANT_DEVICES),
                    **options)
+
+
+def _number(name: str, value: Any) -> Optional[int]:
+    try:
+        return None if value is None else operator.index(value)
+    except TypeError:
+        raise _library.Error(errno.EINVAL, f"{name}: {value!r} is no number; match= finds by name") from None
+
+
+def _nearest(name: str, said: str) -> str:
+    """What was meant, perhaps, by an option that is none."""
+    import difflib
+    import inspect
+    if "no option" not in said:
+        return ""
+    known = [word for word in inspect.signature(Monitor).parameters if word != "options"]
+    found = difflib.get_close_matches(name.replace("-", "_"), [*known, *WRITTEN, *OTHERS], 1)
+    return f"; did you mean {found[0]}?" if found else "; `proctor attach --help` lists them"
 
 
 def _after_fork() -> None:

@@ -98,10 +98,11 @@ class Run:
     # --- samples
 
     def samples(self, keys: Optional[Sequence[str]] = None) -> dict[str, array[Any]]:
-        """Columns by key, each an array of doubles, NaN where a value is absent; by default of all
+        """Columns by key (one, or several), each an array of doubles, NaN where a value is absent; by default of all
         metrics that are known at all. Besides, `time` (Unix nanoseconds, integers), `elapsed` and
         `interval` (seconds)."""
         lib = _library.library()
+        keys = [keys] if isinstance(keys, str) else keys
         unknown = [key for key in keys or () if key not in lib.places]
         if unknown:
             raise KeyError(f"{unknown[0]}: there is no such metric")

@@ -8,6 +8,7 @@ several processes it may be the largest sum of their sizes, in which shared page
 """
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Generator
 from typing import Any, Callable, NamedTuple, Optional
@@ -63,14 +64,22 @@ LIMITS: dict[str, tuple[str, Callable[[Any], float], str]] = {
     "max_growth": ("growth", size, "B"),
     "max_cpu": ("cpu", float, "s"),
 }
+REMEDIES = {"B": "size: write 512M, '2 GiB' or a number of bytes", "s": "number of seconds: write 1.5"}
 
 
-def check(marker: Any) -> None:
-    """A marker that says what cannot be is an error of its own, whatever the test does."""
-    if marker.args or set(marker.kwargs) - set(LIMITS):
-        raise pytest.UsageError(f"@pytest.mark.proctor takes {', '.join(LIMITS)}")
+def wrong(marker: Any) -> list[str]:
+    """What a marker says that cannot be."""
+    said = [f"{value!r}: write max_memory={value!r}" for value in marker.args]
     for name, value in marker.kwargs.items():
-        LIMITS[name][1](value)
+        if name not in LIMITS:
+            near = difflib.get_close_matches(name, LIMITS, 1)
+            said.append(f"there is no {name}" + (f"; did you mean {near[0]}?" if near else ""))
+            continue
+        try:
+            LIMITS[name][1](value)
+        except (TypeError, ValueError):
+            said.append(f"{name}={value!r} is no {REMEDIES[LIMITS[name][2]]}")
+    return said
 
 
 def broken(item: pytest.Item, found: Used) -> list[str]:
@@ -93,10 +102,13 @@ class Plugin:
         self._key: pytest.StashKey[Used] = pytest.StashKey()
         self._found: dict[str, Used] = {}
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        for item in items:
-            for marker in item.iter_markers(MARK):
-                check(marker)
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """A marker that says what cannot be is an error of its test alone."""
+        said = [line for marker in item.iter_markers(MARK) for line in wrong(marker)]
+        if said:
+            pytest.fail(f"{item.nodeid}: @pytest.mark.proctor: {'; '.join(said)} (it takes {', '.join(LIMITS)})",
+                        pytrace=False)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:

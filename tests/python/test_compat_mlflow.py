@@ -78,4 +78,7 @@ def test_the_active_run_gets_samples_tags_and_the_report(server, tmp_path):
             "system/cpu_utilization_percentage", "system/system_memory_usage_percentage",
             "system/disk_usage_percentage", "system/network_receive_megabytes"} <= set(metrics)
     assert points["process/memory_rss_megabytes"] >= 5 and 50 < metrics["process/memory_rss_megabytes"] < 400
-    assert tags["proctor.run"] == ident and float(tags["proctor.peak_pss"]) > 50 * 2 ** 20 and page > 10000
+    assert tags["proctor.run"] == ident and page > 10000
+    assert set(tags) == {f"proctor.{name}" for name in (  # those of `proctor run --mlflow`
+        "run", "duration_seconds", "cpu_time_seconds", "mem_pss_peak_bytes", "mem_rss_peak_bytes")}
+    assert int(tags["proctor.mem_pss_peak_bytes"]) > 50 * 2 ** 20 and float(tags["proctor.duration_seconds"]) >= 1

@@ -92,6 +92,9 @@ def test_what_is_wrong_is_said(python):
             else: raise AssertionError(words)
         fails(errno.EINVAL, "interval", lambda: proctor.Monitor(interval="soon"))
         fails(errno.EINVAL, "nonsense", lambda: proctor.Monitor(nonsense=1))
+        fails(errno.EINVAL, "did you mean interval?", lambda: proctor.Monitor(intervall=1))
+        fails(errno.EINVAL, "pid: 'abc' is no number", lambda: proctor.Monitor("abc"))
+        fails(errno.EINVAL, "group: 'x' is no number", lambda: proctor.Monitor(group="x"))
         fails(errno.ESRCH, "", lambda: proctor.Monitor(pid=2**22 - 1))
         fails(errno.ENOENT, "/no/such", lambda: proctor.Run.open("/no/such"))
         fails(errno.EMEDIUMTYPE, "", lambda: proctor.Run.open("/bin/sh"))
@@ -105,7 +108,10 @@ def test_what_is_wrong_is_said(python):
         fails(errno.EINVAL, "output", lambda: m.report("a.html"))
         m = proctor.Monitor(output="c.proctor"); m.start().stop()
         fails(errno.EINVAL, "ending", lambda: m.report("c.pdf"))
-        fails(errno.EEXIST, "c.proctor", lambda: m.start())
+        fails(errno.EEXIST, "c.proctor' is there already; force=True overwrites it", lambda: m.start())
+        assert "mem.rss" in proctor.Run.open("c.proctor").samples("mem.rss")  # one key
+        assert "CPU time" in repr(m) and repr(proctor.Monitor()) == "<Monitor, not started>"
+        assert proctor.__version__ == proctor.version()
         os.unlink("c.proctor"); m.start().stop()  # what was in the way is gone
         try: proctor.Monitor(pid=1, system=True)
         except ValueError as e: assert "pid and system" in str(e)
@@ -180,6 +186,20 @@ def test_trouble_is_logged(python):
             time.sleep(0.1)
         """)
     assert "proctor WARNING" in done.stderr and "/dev/full" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_server_that_is_not_there_is_logged(python):
+    """At the end, once: what was said before the last sample is not said again."""
+    done = python("""
+        import proctor, time, logging
+        logging.basicConfig(level=logging.WARNING, format="%(name)s %(levelname)s %(message)s")
+        began = time.monotonic()
+        with proctor.Monitor(interval=0.1, output="a.proctor", otlp="http://127.0.0.1:1", flush_timeout=0.5):
+            time.sleep(0.2)
+        assert time.monotonic() < began + 5
+        """)
+    assert done.stderr.count("proctor WARNING otlp: ") == len(set(done.stderr.splitlines())), done.stderr
+    assert "samples are not sent" in done.stderr and "proctor push" in done.stderr
 
 
 def test_decorated_functions(python):

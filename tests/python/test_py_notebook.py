@@ -48,6 +48,7 @@ def test_a_cell_is_measured(notebook, tmp_path):
     assert "".join(outputs[1][0]["data"]["text/plain"]) == str(50 << 20), "the value of the last expression"
     assert "".join(outputs[2][0]["data"]["text/plain"]) == "(True, 49)", "names of the cell are the user's"
     assert html_of(outputs[3]).count("<svg") >= 2 and "CPU time" in html_of(outputs[4])
+    assert "s of CPU time" in "".join(outputs[4][0]["data"]["text/plain"]), "for a terminal"
     assert "<script" in (tmp_path / "cell.html").read_text()
 
 
@@ -56,6 +57,15 @@ def test_what_a_cell_raises_is_the_notebooks(notebook):
     errors = [out for out in outputs[1] if out["output_type"] == "error"]
     assert failed and len(errors) == 1 and errors[0]["ename"] == "FileNotFoundError"
     assert "CPU time" in html_of(outputs[1]), "its account is shown all the same"
+
+
+def test_a_file_that_is_there(notebook):
+    """The cause is said, once, and the cell is not run; `--force` overwrites."""
+    outputs, failed = notebook("%load_ext proctor", "open('a.proctor', 'w').close()",
+                               "%%proctor -q --force -o a.proctor\npass", "%%proctor -o a.proctor\nprint('ran')")
+    (error,) = outputs[3]
+    assert failed and not outputs[2] and "--force overwrites it" in error["evalue"] and "summary" not in error["evalue"]
+    assert "During handling" not in "".join(error["traceback"])
 
 
 def test_options_that_are_wrong(notebook):

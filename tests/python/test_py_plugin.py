@@ -74,7 +74,12 @@ def test_limits_are_kept_without_the_option_and_nothing_is_shown(tmp_path):
 
 
 def test_a_marker_that_says_what_cannot_be(tmp_path):
-    for words in ("max_memory='2 stones'", "max_time=3", "'2 GiB'"):
-        done = run_pytest(tmp_path, f"import pytest\n@pytest.mark.proctor({words})\ndef test_x(): pass\n")
-        assert done.returncode not in (0, 1) and ("no size" in done.stdout + done.stderr or "takes max_memory" in
-                                                  done.stdout + done.stderr), done.stdout + done.stderr
+    """It is an error of its test, which is named, and of no other."""
+    marks = ("max_memory='2 stones'", "max_memry=3", "'2 GiB'", "max_cpu='1s'")
+    tests = "".join(f"@pytest.mark.proctor({mark})\ndef test_{i}(): pass\n" for i, mark in enumerate(marks))
+    done = run_pytest(tmp_path, f"import pytest\n{tests}def test_fine(): pass\n")
+    assert "1 passed, 4 errors" in done.stdout and "INTERNALERROR" not in done.stdout, done.stdout + done.stderr
+    for i, said in enumerate(("max_memory='2 stones' is no size: write 512M", "no max_memry; did you mean max_memory?",
+                              "write max_memory='2 GiB'", "max_cpu='1s' is no number of seconds: write 1.5")):
+        assert any(f"test_used.py::test_{i}: @pytest.mark.proctor: " in line and said in line
+                   for line in done.stdout.splitlines()), (said, done.stdout)

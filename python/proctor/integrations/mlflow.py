@@ -32,6 +32,14 @@ _BATCH_MOST = 1000
 _WAITING_MOST = 100_000
 """Metrics that are kept for a store that does not answer."""
 
+_TAGS = (("proctor.cpu_time_seconds", "cpu.time", "total"), ("proctor.mem_pss_peak_bytes", "mem.pss", "peak"),
+         ("proctor.mem_rss_peak_bytes", "mem.rss.peak", "peak"))
+"""The names that `proctor run --mlflow` has, so that runs of both stand in one column."""
+
+
+def _exact(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
+
 
 class ActiveRun:
     """Logs this process and its children to the active MLflow run.
@@ -126,12 +134,11 @@ class ActiveRun:
     def _tag(self, monitor: Monitor) -> None:
         if self.summary is None:
             return
-        tags = {"proctor.run": self.summary.id, "proctor.duration": f"{self.summary.duration:.3f}"}
-        for name, key, figure in (("proctor.cpu_seconds", "cpu.time", "total"), ("proctor.peak_pss", "mem.pss", "peak"),
-                                  ("proctor.peak_rss", "mem.rss", "peak")):
+        tags = {"proctor.run": self.summary.id, "proctor.duration_seconds": _exact(self.summary.duration)}
+        for name, key, figure in _TAGS:
             value = getattr(self.summary[key], figure) if key in self.summary else None
             if value is not None:
-                tags[name] = f"{value:.6g}"
+                tags[name] = _exact(value)
         for name, text in tags.items():
             self._client.set_tag(self.run_id, name, text)
 

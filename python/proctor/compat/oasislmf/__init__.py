@@ -77,7 +77,7 @@ class ResourceMonitor:
         self._thread.join()
         self._thread = None
         self._end()
-        logger.info("Resource monitor stopped, csv=%s", self._csv_path)
+        logger.info("Resource monitor stopped, csv=%s", self._csv_path if self._began else "none, no tool was seen")
         if self.generate_report:
             try:
                 self._generate_report()
