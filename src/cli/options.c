@@ -19,6 +19,20 @@ struct line {
     bool help;
 };
 
+/* An address or a port behind an option whose value has to stand behind "=" would be the command.
+ * A password in it is not shown. A number alone can be a process to attach to. */
+static bool is_meant_for(const struct line *l, const struct pr_option *o, const char *written)
+{
+    const char *word = l->at < l->argc ? l->argv[l->at] : "";
+    bool port = l->command->bit == CMD_RUN && *word && !word[strspn(word, "0123456789.:")];
+    if (!o->optional_arg || strlen(written) < 3 || !(port || strstr(word, "://")))
+        return false;
+    bool shown = !strpbrk(word, "@?");
+    pr_complain("%s: did you mean %s=%.200s? Its value is written behind '='", l->command->name,
+                written, shown ? word : o->arg);
+    return true;
+}
+
 /* Sets the option; `value` is what was written behind '=' or the letter, or NULL. */
 static bool apply(struct line *l, enum pr_option_id id, const char *written, const char *value)
 {
@@ -44,6 +58,8 @@ static bool apply(struct line *l, enum pr_option_id id, const char *written, con
         pr_complain("%s: --%s takes no value", command, o->name);
         return false;
     }
+    if (!value && is_meant_for(l, o, written))
+        return false;
     if (!value && (!o->arg || o->optional_arg))
         value = ON;
     if (!value && l->at < l->argc)

@@ -105,7 +105,10 @@ static void start(struct prometheus *p, double at)
     p->fd = -1;
     p->server = pr_httpd_start(fd, answer, p, why, sizeof why);
     if (!p->server)
-        pr_event_problem(p->events, at, "--prometheus: nothing is served: %.120s", why);
+        pr_event_problem(p->events, at,
+                         "--prometheus: nothing is served: %s (libmicrohttpd is in the package "
+                         "libmicrohttpd12 of Debian)",
+                         why);
 }
 
 /* What is ours in a process that is watched from inside. */
@@ -167,8 +170,10 @@ static int listen_there(struct prometheus *p, const char *address, struct procto
                         "[::1]:9464 or 9464",
                         address);
     if (p->fd < 0)
-        pr_event_problem(p->events, 0, "--prometheus: %s: '%.80s'; nothing is served",
-                         strerror(-p->fd), address);
+        pr_event_problem(
+            p->events, 0,
+            "--prometheus: %s: '%.80s'; nothing is served; --prometheus=PORT takes another",
+            strerror(-p->fd), address);
     return 0;
 }
 

@@ -189,7 +189,7 @@ def test_a_busy_port_is_said_once_and_the_job_runs(proctor, strict):
                                          "touch started; exit 3")
     assert done.returncode == (125 if strict else 3) and (proctor.work / "started").exists()
     message, = said(done.stderr)
-    assert "--prometheus" in message and address in message and "in use" in message
+    assert "--prometheus" in message and address in message and "in use" in message and "--prometheus=PORT" in message
     assert len(problems(summary)) == 1
 
 
