@@ -12,8 +12,9 @@ Sampling is done by a native thread of libproctor, without the interpreter.
 """
 from __future__ import annotations
 
+from proctor._decorator import monitored
 from proctor._library import Error, command, metrics, version
-from proctor._monitor import Monitor, monitored
+from proctor._monitor import Monitor
 from proctor._run import Run, run
 from proctor._values import Device, Metric, Process, Snapshot, Stat, Summary
 
