@@ -202,6 +202,12 @@ def _run_id() -> str:
     return time.strftime("%Y%m%dT%H%M%SZ-", time.gmtime()) + os.urandom(4).hex()
 
 
+def _state() -> str:
+    """Where runs of this user are, as the command has it."""
+    states = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.environ.get("PROCTOR_HOME") or os.path.join(states, "proctor")
+
+
 def _arguments(options: Mapping[str, Any]) -> list[str]:
     return [f"--{name}" if value == "true" else f"--{name}={value}" for name, value in option_texts(options)]
 
@@ -255,9 +261,12 @@ def run(args: Union[str, Sequence[Path]], *, interval: Union[float, str, None] =
     words = [os.fspath(args)] if isinstance(args, (str, os.PathLike)) else [os.fspath(word) for word in args]
     if popen.pop("shell", False):
         words = ["/bin/sh", "-c", *words]
-    settings: dict[str, Any] = {"quiet": True, "interval": interval, "output": output, **(options or {})}
-    if output is None:
+    place = None if output is None else os.path.abspath(output)  # not below the command's own directory
+    settings: dict[str, Any] = {"quiet": True, "interval": interval, "output": place, **(options or {})}
+    if place is None:
         settings.setdefault("run_id", _run_id())
+        if popen.get("env") is not None:
+            popen["env"] = {"PROCTOR_HOME": _state(), **popen["env"]}  # where it is looked for afterwards
     if capture_output:
         popen.update(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if input is not None:
@@ -269,7 +278,7 @@ def run(args: Union[str, Sequence[Path]], *, interval: Union[float, str, None] =
     if check and process.returncode not in NOT_STARTED:
         done.check_returncode()
     try:
-        found = Run.open(settings["run_id"] if output is None else output)
+        found = Run.open(place or settings["run_id"])
     except _library.Error as e:
         if process.returncode in NOT_STARTED and e.errno == errno.ENOENT:
             raise not_started(process.returncode, words[0]) from None

@@ -66,9 +66,9 @@ def clean_environment(folder, **more):
             "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
-def run_script(python, text, folder, *args, env=None, good=True, flags=()):
-    """A script in a process of its own. It says what is wrong by an exception."""
-    done = subprocess.run([python, *flags, "-c", textwrap.dedent(text), *map(str, args)], cwd=folder,
+def run_script(python, text, folder, *args, env=None, good=True, flags=(), before=()):
+    """A script in a process of its own, started by `before`. It says what is wrong by an exception."""
+    done = subprocess.run([*before, python, *flags, "-c", textwrap.dedent(text), *map(str, args)], cwd=folder,
                           env=env or clean_environment(folder, **PLACES), capture_output=True, text=True,
                           timeout=PATIENCE)
     assert not good or done.returncode == 0, f"{done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -110,3 +110,23 @@ def test_standard_output_is_the_default(capfd):
     tracker.start_tracking(print_header=False)
     out = capfd.readouterr().out
     assert out.count("\n") >= 2 and "timestamp" not in out
+
+
+def test_under_every_python(python):
+    """With the report of OasisLMF's monitor, which no other test runs under all of them."""
+    python("""
+        import os, subprocess, threading
+        from proctor.compat import resource_tracker_0_1 as old
+        from proctor.compat.oasislmf import ResourceMonitor
+        assert old.get_pid_stats(os.getpid())["pss"] > 100 and old.get_system_stats()["memory_free"] > 0
+        child = subprocess.Popen(["sleep", "0.3"])
+        threading.Thread(target=child.wait).start()
+        assert old.PidTracker(child.pid, interval=0.1, output_file="a.csv").status == "exited"
+        os.symlink("/bin/sleep", "gulpy")
+        child = subprocess.Popen(["./gulpy", "0.5"])
+        monitor = ResourceMonitor("log", 0.1)
+        monitor.start(os.getpid())
+        child.wait()
+        monitor.stop()
+        assert "| gulpy | 1 |" in open("log/resource_report/resource_report.md").read()
+    """)

@@ -219,7 +219,7 @@ def test_defect_11_a_process_that_is_not_there_is_said(store, caplog):
     with caplog.at_level(logging.WARNING):
         monitor = ProcessMetricsMonitor(2 ** 22 + 1)
         monitor.start()
-        assert monitor.thread is None and "does not start" in caplog.text
+        assert monitor.thread is None and "does not start" in caplog.text and monitor.collect_once() == {}
         caplog.clear()
         store.run = None
         ProcessMetricsMonitor().start()

@@ -266,6 +266,12 @@ def test_commands(python):
         else: raise AssertionError("timeout")
         assert time.monotonic() - began < 10 and not os.path.exists(f"/proc/{open('pid').read().strip()}")
         assert proctor.Run.open("t").summary.data["exit"]["signal"] == 9
+        os.mkdir("elsewhere")
+        r = proctor.run(["pwd"], cwd="elsewhere", env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+        assert r.stdout.endswith("/elsewhere\\n") and r.summary["procs.started"].total == 1
+        assert proctor.run(["true"], cwd="elsewhere", output="here").path == os.path.abspath("here")
+        with proctor.Monitor(output="m.proctor") as m: os.chdir("elsewhere")
+        m.report("m.txt"); os.chdir("..")
         try: proctor.run(["no-such-command"], output="n")
         except FileNotFoundError as e: assert "no-such-command" in str(e)
         else: raise AssertionError("a command that is not there")

@@ -16,6 +16,7 @@ KIB = 1024
 MIB = 1024 * 1024
 SECTOR = 512
 """What the kernel counts disks in, whatever sectors they have."""
+_PATIENCE = 1.0
 
 
 class Times(NamedTuple):
@@ -23,6 +24,13 @@ class Times(NamedTuple):
 
     user: int
     system: int
+
+
+class Moved(NamedTuple):
+    """Read or received, and written or sent."""
+
+    came: int
+    went: int
 
 
 def times(pid: int, reaped: bool = True) -> Times:
@@ -112,10 +120,11 @@ class Machine:
         self._monitor = watch(system=True, devices=True)
 
     def look(self) -> Snapshot:
-        """The library reads the machine ten times a second at most: who comes sooner waits."""
+        """The library reads the machine ten times a second at most: who comes sooner waits, but not for ever."""
+        end = time.monotonic() + _PATIENCE
         while True:
             found = self._monitor.collect()
-            if "system.cpu.user" in found:
+            if "system.cpu.user" in found or time.monotonic() > end:
                 return found
             time.sleep(0.02)
 
@@ -127,15 +136,15 @@ def cpu_ticks() -> Times:
     return Times(fields[0] + fields[1], fields[2] + fields[5] + fields[6])
 
 
-def disk_sectors(found: Snapshot) -> dict[str, Times]:
+def disk_sectors(found: Snapshot) -> dict[str, Moved]:
     """Read and written by the disks that count: no partition, and nothing that lies upon another disk."""
     names = {device.name for device in found.devices if device.kind == "disk"}
-    sectors: dict[str, Times] = {}
+    sectors: dict[str, Moved] = {}
     with open("/proc/diskstats", "rb") as file:
         for line in file:
             fields = line.split()
             if fields[2].decode() in names:
-                sectors[fields[2].decode()] = Times(int(fields[5]), int(fields[9]))
+                sectors[fields[2].decode()] = Moved(int(fields[5]), int(fields[9]))
     return sectors
 
 
@@ -149,8 +158,8 @@ def disk_spaces(found: Snapshot) -> dict[str, dict[str, int]]:
     return spaces
 
 
-def net_bytes(found: Snapshot) -> Times:
-    """Received and sent by the interfaces that count since they were made: `user` is what came in."""
+def net_bytes(found: Snapshot) -> Moved:
+    """Received and sent by the interfaces that count since they were made."""
     names = {device.name for device in found.devices if device.kind == "interface"}
     received = sent = 0
     with open("/proc/net/dev", "rb") as file:
@@ -159,7 +168,7 @@ def net_bytes(found: Snapshot) -> Times:
             if colon and name.strip() in names:
                 fields = rest.split()
                 received, sent = received + int(fields[0]), sent + int(fields[8])
-    return Times(received, sent)
+    return Moved(received, sent)
 
 
 def is_partition(disk_name: str) -> bool:

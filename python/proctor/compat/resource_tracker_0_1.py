@@ -123,11 +123,11 @@ def _stats_of_machine(found: Snapshot) -> dict[str, Any]:
         "utime": ticks.user,
         "stime": ticks.system,
         **_memory(found),
-        "disk_stats": {name: {"read_sectors": sectors.user, "write_sectors": sectors.system}
+        "disk_stats": {name: {"read_sectors": sectors.came, "write_sectors": sectors.went}
                        for name, sectors in _kernel.disk_sectors(found).items()},
         "disk_spaces": spaces,
-        "net_recv_bytes": net.user,
-        "net_sent_bytes": net.system,
+        "net_recv_bytes": net.came,
+        "net_sent_bytes": net.went,
         "gpu_usage": found.get("system.gpu.usage", 0),
         "gpu_vram": found.get("system.gpu.mem", 0) / _kernel.MIB,
         "gpu_utilized": int(found.get("system.gpu.count", 0)),

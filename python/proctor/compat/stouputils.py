@@ -122,8 +122,15 @@ class ProcessMetricsMonitor:
             logger.info("Watched PID %d until now", self.pid)
 
     def collect_once(self) -> dict[str, float]:
-        """What the tree uses now. A process that has ended has its counters, and no more."""
-        found = self._look()
+        """What the tree uses now. A process that has ended has its counters, and no more; one that never was,
+        nothing."""
+        try:
+            found = self._look()
+        except Error as e:
+            if e.errno != errno.ESRCH:
+                raise
+            self._ended = True
+            return {}
         metrics: dict[str, float] = {}
         percent = self._cpu_percent(found)
         if percent is not None and self.max_cpu_count > 0:
@@ -191,10 +198,12 @@ class ProcessMetricsMonitor:
 
     def _sample(self) -> None:
         try:
-            self.samples.append(self.collect_once())
+            sample = self.collect_once()
         except Error as e:
             logger.warning("Could not sample PID %d: %s", self.pid, e.strerror)
-            self._ended = True
+            self._ended, sample = True, {}
+        if sample:
+            self.samples.append(sample)
         if len(self.samples) >= self.samples_before_logging or (self._ended and self.samples):
             samples, self.samples = self.samples, []
             self.publish(self.aggregate(samples))

@@ -89,11 +89,11 @@ def stats_of_machine(found: Snapshot) -> dict[str, Any]:
         "utime": ticks.user / _kernel.TICKS,
         "stime": ticks.system / _kernel.TICKS,
         **memory,
-        "disk_stats": {name: {"read_bytes": s.user * _kernel.SECTOR, "write_bytes": s.system * _kernel.SECTOR}
+        "disk_stats": {name: {"read_bytes": s.came * _kernel.SECTOR, "write_bytes": s.went * _kernel.SECTOR}
                        for name, s in _kernel.disk_sectors(found).items()},
         "disk_spaces": _kernel.disk_spaces(found),
-        "net_recv_bytes": net.user,
-        "net_sent_bytes": net.system,
+        "net_recv_bytes": net.came,
+        "net_sent_bytes": net.went,
         "gpu_usage": found.get("system.gpu.usage", 0.0),
         "gpu_vram_mib": found.get("system.gpu.mem", 0.0) / _kernel.MIB,
         "gpu_utilized": int(found.get("system.gpu.count", 0)),
