@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proctor._decorator import monitored
 from proctor._library import Error, command, metrics, version
-from proctor._monitor import Monitor, monitored
+from proctor._monitor import Monitor
 from proctor._run import Run, run
 from proctor._values import Device, Metric, Process, Snapshot, Stat, Summary
 
