@@ -59,10 +59,15 @@ static int open_otlp(const struct pr_config *c, const struct pr_stored *r, struc
 typedef int open_fn(const struct pr_config *c, const struct pr_stored *r, struct pr_outlet **ret,
                     struct proctor_error *err);
 
+static void say_wait(const char *kind, const char *why, double seconds)
+{
+    pr_complain("push: %s: %s; it is tried again, for %.0f s", kind, why, seconds);
+}
+
 static int push(const struct pr_config *c, const char *name, open_fn *open)
 {
     struct proctor_error err = {0};
-    struct pr_push done = {0};
+    struct pr_push done = {.waits = say_wait};
     struct pr_outlet *outlet = NULL;
     struct pr_stored *r = pr_runs_open("push", name);
     if (!r)
@@ -83,8 +88,12 @@ static int push(const struct pr_config *c, const char *name, open_fn *open)
                         (long long)state->left);
         return EXIT_FAILED;
     }
-    printf("%lld samples sent to %s%s%s\n", (long long)state->sent, *state->remote ? "run " : "",
-           *state->remote ? state->remote : state->url, done.ended ? "" : ", which goes on");
+    if (state->sent)
+        printf("%lld samples sent to ", (long long)state->sent);
+    else
+        printf("no sample was left to send to ");
+    printf("%s%s%s\n", *state->remote ? "run " : "", *state->remote ? state->remote : state->url,
+           done.ended ? "" : ", which goes on");
     return 0;
 }
 

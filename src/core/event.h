@@ -24,7 +24,7 @@ enum pr_event_type {
 struct pr_event {
     enum pr_event_type type;
     double at, seconds; /* elapsed; how long, 0 for an instant */
-    char text[200];
+    char text[400];
 };
 
 typedef void pr_say_fn(const char *text, void *data);

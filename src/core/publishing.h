@@ -11,5 +11,5 @@ struct pr_publishing {
     int64_t left;     /* not sent; -1 for unknown */
     int64_t refused;  /* samples that the server would not have */
     int64_t rejected; /* points that it would not have of the others */
-    char error[200];  /* the last; "" for none */
+    char error[300];  /* the last; "" for none */
 };

@@ -61,9 +61,10 @@ static int open_mlflow(struct proctor_monitor *m, struct pr_outlet **ret, struct
 /* The job is told what its run is called there. */
 static void await_mlflow(struct proctor_monitor *m, struct pr_publisher *p)
 {
-    const char *remote = pr_publisher_await(p, PLACE_WAIT);
+    bool later;
+    const char *remote = pr_publisher_await(p, PLACE_WAIT, &later);
     m->mlflow.run = remote ? strdup(remote) : NULL;
-    if (!remote)
+    if (later)
         pr_event_problem(&m->session.events, 0,
                          "mlflow: the server has no run for it yet: the job starts without, and "
                          "the run is made later");
@@ -120,8 +121,10 @@ static int start(struct proctor_monitor *m, size_t at, struct proctor_error *err
     if (code == 0)
         code =
             pr_publisher_start(&m->publishers[at], outlet, s->file, &s->events, served_by(m), &why);
-    if (code < 0 && code != -ECANCELED)
-        pr_event_problem(&s->events, 0, "%s: nothing is published: %.150s", kinds[at].name,
+    if (code == -ECANCELED)
+        pr_event_note(&s->events, 0, "%s: nothing is published: %s", kinds[at].name, why.message);
+    else if (code < 0)
+        pr_event_problem(&s->events, 0, "%s: nothing is published: %s", kinds[at].name,
                          why.message);
     return 0;
 }
@@ -129,6 +132,9 @@ static int start(struct proctor_monitor *m, size_t at, struct proctor_error *err
 int pr_monitor_publish(struct proctor_monitor *m, struct proctor_error *err)
 {
     int code = 0;
+    const struct pr_config *c = &m->config;
+    if (c->mlflow_join && !c->mlflow && c->origin[OPTION_MLFLOW_JOIN] == ORIGIN_OPTION)
+        pr_event_note(&m->session.events, 0, "--mlflow-join does nothing without --mlflow");
     for (size_t i = 0; i < PUBLISH_KINDS && code == 0; i++)
         if (is_asked_for(m, &kinds[i]))
             code = start(m, i, err);

@@ -86,3 +86,18 @@ int pr_address_split(const char *uri, struct pr_address *ret)
     snprintf(ret->url, sizeof ret->url, "%.*s%s", (int)(from - uri), uri, at + 1);
     return 0;
 }
+
+int pr_address_refuse(const char *uri, const char *said, const char *like,
+                      struct proctor_error *err)
+{
+    const char *host = strstr(uri, "://");
+    host = host ? host + 3 : uri;
+    const char *port = strchr(host, ':');
+    size_t digits = port ? strspn(port + 1, "0123456789") : 0;
+    /* HOST:PORT, and perhaps a path */
+    if (!digits || port == host || (port[1 + digits] && port[1 + digits] != '/') ||
+        strpbrk(uri, "@? "))
+        return pr_error(err, EINVAL, "%s: it is no address; write it as %s", said, like);
+    return pr_error(err, EINVAL, "%s: '%.80s' is no address; write it as http://%.80s, like %s",
+                    said, uri, host, like);
+}

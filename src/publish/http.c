@@ -62,7 +62,7 @@ enum {
     CLOSE_FUNCTION = 20208,
     BODY_SIZE = 30120,
 };
-enum { FAILED_WRITE = 23, FAILED_TIME = 28 };
+enum { FAILED_WRITE = 23, FAILED_TIME = 28, FAILED_TLS = 35 };
 
 struct message { /* CURLMsg */
     int what;
@@ -279,7 +279,9 @@ int pr_http_new(struct pr_http **ret, const struct pr_http_setting *setting, cha
 {
     pthread_once(&once, load);
     if (!loaded) {
-        snprintf(why, size, "%s", *missing ? missing : "libcurl does not start");
+        snprintf(why, size,
+                 *missing ? "%.100s (package libcurl4 of Debian)" : "libcurl does not start",
+                 missing);
         return -ENOSYS;
     }
     struct pr_http *h = calloc(1, sizeof *h);
@@ -364,7 +366,8 @@ static int explain(struct pr_http *h, int result)
     else if (result == FAILED_TIME)
         snprintf(why, size, "it does not answer in time");
     else
-        snprintf(why, size, "%.150s", *h->said ? h->said : lib.words(result));
+        snprintf(why, size, "%.120s%s", *h->said ? h->said : lib.words(result),
+                 result == FAILED_TLS ? "; does it speak http://?" : "");
     for (size_t i = 0; i < sizeof tls / sizeof *tls; i++)
         if (result == tls[i])
             return -EPROTO;

@@ -130,6 +130,7 @@ static int connect_to(struct pr_mlflow *m, struct proctor_error *err)
     if (code == 0)
         code = pr_db_open(&m->json, ":memory:", DB_CREATE, why, sizeof why);
     explicit_bzero(s->password, sizeof s->password);
+    s->with_token = *s->token;
     explicit_bzero(s->token, sizeof s->token);
     return code < 0 ? pr_error(err, -code, "mlflow: %s", why) : 0;
 }

@@ -8,9 +8,9 @@
 struct pr_mlflow_setting {
     char url[1024]; /* of the server, without what is secret, and no / at its end */
     char user[256], password[1024], token[4096];
-    bool insecure;
-    double timeout;     /* seconds */
-    _Atomic int *files; /* where descriptors are counted; NULL for nowhere */
+    bool insecure, with_token; /* a token was there, before it was forgotten */
+    double timeout;            /* seconds */
+    _Atomic int *files;        /* where descriptors are counted; NULL for nowhere */
     const char *ca, *certificate, *workspace;
     const char *experiment_id, *experiment; /* the latter by its name */
     const char *run;                        /* MLFLOW_RUN_ID: it is there already, and not ours */

@@ -9,7 +9,8 @@
 #include "store/job.h"
 #include "util/clock.h"
 
-#define PARAM_MOST 6000
+#define PARAM_MOST  6000
+#define LABELS_MOST 64 /* a request has 100 at the most */
 
 /* --- what it is ------------------------------------------------------------------------------- */
 
@@ -45,6 +46,24 @@ static char *command_of(const struct pr_stored *r)
     return text;
 }
 
+/* proctor.label.KEY for each that the server can name; one that it cannot would cost all the others
+ * of the request. */
+static void add_labels(struct pr_mlflow *m, struct pr_json *j, const struct pr_stored *r,
+                       size_t most)
+{
+    static const char sql[] = "SELECT key || '=' || value FROM json_each(?1, '$.labels')"
+                              " WHERE key NOT GLOB '*[^A-Za-z0-9_.-]*' AND length(key) <= 100";
+    size_t count = 0;
+    char key[300], **labels = pr_stored_texts(r, sql, &count);
+    for (size_t i = 0; labels && i < count && i < LABELS_MOST; i++) {
+        const char *equals = strchr(labels[i], '=');
+        snprintf(key, sizeof key, "proctor.%s%slabel.%.*s", m->outlet.node,
+                 *m->outlet.node ? "." : "", (int)(equals - labels[i]), labels[i]);
+        pr_mlflow_pair(j, key, equals + 1, most);
+    }
+    pr_stored_texts_free(labels);
+}
+
 /* Parameters cannot be changed: of a run that is not ours they are tags, which can. */
 void pr_mlflow_describe(struct pr_outlet *o, const struct pr_stored *r)
 {
@@ -67,6 +86,7 @@ void pr_mlflow_describe(struct pr_outlet *o, const struct pr_stored *r)
     if (command)
         pr_mlflow_pair(&j, key, command, ours ? PARAM_MOST : MLFLOW_TAG_MOST);
     add_facts(m, &j, r, r->about, facts, sizeof facts / sizeof *facts, MLFLOW_TAG_MOST);
+    add_labels(m, &j, r, MLFLOW_TAG_MOST);
     pr_json_close(&j, ']');
     free(command);
 }
@@ -198,7 +218,7 @@ static int send_report(struct pr_mlflow *m, const struct pr_stored *r)
         return no_report(m, m->outlet.why);
     if (code < 0) {
         char why[sizeof m->outlet.why];
-        snprintf(why, sizeof why, "the report: %.180s", m->outlet.why);
+        snprintf(why, sizeof why, "the report: %.280s", m->outlet.why);
         memcpy(m->outlet.why, why, sizeof why);
     }
     return code;

@@ -45,7 +45,7 @@ bool pr_mlflow_tagged(struct pr_mlflow *m, const char *key, const char *value)
 
 int pr_mlflow_fail(struct pr_mlflow *m, int code, const char *what)
 {
-    snprintf(m->outlet.why, sizeof m->outlet.why, "%.90s: %.100s", m->outlet.url, what);
+    snprintf(m->outlet.why, sizeof m->outlet.why, "%.120s: %.170s", m->outlet.url, what);
     return -code;
 }
 
@@ -56,10 +56,20 @@ void pr_mlflow_remark(struct pr_mlflow *m, const char *what, const char *why)
     snprintf(text + n, size - n, "%s%s: %s", n ? "; " : "", what, why);
 }
 
+/* Which of those that it was asked with was wrong; what they are is not said. */
+static const char *as_whom(const struct pr_mlflow_setting *s)
+{
+    if (*s->user)
+        return "the user and password that were given are not right for it";
+    return s->with_token ? "MLFLOW_TRACKING_TOKEN, or DATABRICKS_TOKEN, is not right for it"
+                         : "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or "
+                           "MLFLOW_TRACKING_TOKEN";
+}
+
 /* What an answer that is no success means for us. */
 static int judge(struct pr_mlflow *m)
 {
-    char said[120] = "", what[160];
+    char said[120] = "", what[180];
     int status = m->outlet.answer.status;
     bool later = status == 408 || status == 429 || status >= 500;
     pr_mlflow_answered(m, "$.message", said, sizeof said);
@@ -69,7 +79,8 @@ static int judge(struct pr_mlflow *m)
         snprintf(what, sizeof what, "it is somewhere else (status %d): name its own address",
                  status);
     else if (status == 401 || status == 403)
-        snprintf(what, sizeof what, "it does not let us in (status %d)", status);
+        snprintf(what, sizeof what, "it does not let us in (status %d): %s", status,
+                 as_whom(&m->setting));
     else
         snprintf(what, sizeof what, "status %d%s%.90s", status, *said ? ": " : "", said);
     return pr_mlflow_fail(m, later ? EAGAIN : status == 404 ? ENOENT : EINVAL, what);

@@ -119,12 +119,26 @@ static int take_databricks(struct pr_mlflow_setting *s, const char *uri, struct 
     return take_address(s, with_scheme, err);
 }
 
-/* Anything else is a store that only MLflow's own code can write. What comes behind its scheme may
- * be a password. */
+/* sqlite:///a, mysql+pymysql://..., a path. */
+static bool is_store(const char *uri)
+{
+    static const char *const schemes[] = {"sqlite", "postgresql", "postgres",
+                                          "mysql",  "mssql",      "file"};
+    size_t n = strcspn(uri, ":+");
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (strlen(schemes[i]) == n && strncasecmp(uri, schemes[i], n) == 0)
+            return true;
+    return !strchr(uri, ':');
+}
+
+/* A store that only MLflow's own code can write, or no address. What comes behind the scheme may be
+ * a password. */
 static int refuse(const char *uri, struct proctor_error *err)
 {
     const char *colon = strchr(uri, ':');
     int n = colon && colon - uri < 20 ? (int)(colon - uri) : 0;
+    if (!is_store(uri))
+        return pr_address_refuse(uri, "mlflow", "http://HOST:PORT", err);
     return pr_error(
         err, EINVAL,
         "mlflow: %.*s%s is a store that only MLflow's Python package can write: start "

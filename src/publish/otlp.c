@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "publish/otlp_parts.h"
 #include "util/gzip.h"
@@ -14,7 +15,8 @@
 #error "the build gives PROCTOR_VERSION"
 #endif
 
-#define SAMPLES_MOST 64    /* in a request: half a megabyte, some hundred points in each */
+#define SAMPLES_MOST 64 /* in a request: half a megabyte, some hundred points in each */
+#define HEADERS      "OTEL_EXPORTER_OTLP_HEADERS"
 #define POINTS_MOST  20000 /* fewer samples where each has many GPUs */
 
 struct otlp {
@@ -31,7 +33,7 @@ struct otlp {
 /* Keeps the reason; returns -code. */
 static int fail(struct otlp *x, int code, const char *what)
 {
-    snprintf(x->outlet.why, sizeof x->outlet.why, "%.90s: %.100s", x->outlet.url, what);
+    snprintf(x->outlet.why, sizeof x->outlet.why, "%.120s: %.170s", x->outlet.url, what);
     return -code;
 }
 
@@ -116,8 +118,8 @@ static int judge(struct otlp *x)
         int status, code;
         const char *what;
     } known[] = {
-        {401, EACCES, "it does not let us in"},
-        {403, EACCES, "it does not let us in"},
+        {401, EACCES, "it does not let us in: what it wants goes into " HEADERS},
+        {403, EACCES, "it does not let us in: what it wants goes into " HEADERS},
         {404, ENOENT, "no metrics are taken there: is it a collector's address for OTLP and HTTP?"},
         {405, ENOENT, "no metrics are taken there: is it a collector's address for OTLP and HTTP?"},
         {429, EAGAIN, "it has too much to do"},
@@ -205,10 +207,24 @@ static const struct pr_outlet_ops ops = {.kind = "otlp",
                                          .end = otlp_end,
                                          .free = otlp_free};
 
+/* A file that is not there is found before the job starts, not when all is to be sent. */
+static int check_files(const struct pr_otlp_setting *s, struct proctor_error *err)
+{
+    const char *const files[][2] = {
+        {"CERTIFICATE", s->ca}, {"CLIENT_CERTIFICATE", s->certificate}, {"CLIENT_KEY", s->key}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i][1] && access(files[i][1], R_OK) < 0)
+            return pr_error(err, EINVAL, "otlp: cannot read '%.100s' of OTEL_EXPORTER_OTLP_%s: %s",
+                            files[i][1], files[i][0], strerror(errno));
+    return 0;
+}
+
 int pr_otlp_open(const struct pr_otlp_setting *s, struct pr_outlet **ret, struct proctor_error *err)
 {
-    struct otlp *x = calloc(1, sizeof *x);
     char why[160] = "";
+    if (check_files(s, err) < 0)
+        return -EINVAL;
+    struct otlp *x = calloc(1, sizeof *x);
     if (!x)
         return pr_error(err, ENOMEM, "out of memory");
     x->outlet.ops = &ops;

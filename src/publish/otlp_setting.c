@@ -113,7 +113,7 @@ static int take_address(struct pr_otlp_setting *s, const char *address, bool who
 {
     struct pr_address parts;
     if (strncasecmp(address, "http://", 7) != 0 && strncasecmp(address, "https://", 8) != 0)
-        return pr_error(err, EINVAL, "%s: it is no address; write it as http://HOST:4318", said);
+        return pr_address_refuse(address, said, "http://HOST:4318", err);
     if (pr_address_split(address, &parts) < 0)
         return pr_error(err, EINVAL, "%s: the address is too long", said);
     size_t n = strcspn(parts.url, "?#");

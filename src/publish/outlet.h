@@ -15,9 +15,9 @@ struct pr_outlet {
     bool maybe_there;                /* it may have been made before, by whoever was interrupted */
     struct pr_http *http;
     struct pr_http_answer answer; /* the last one */
-    char why[200];                /* of the last failure */
+    char why[300];                /* of the last failure */
     int64_t rejected;             /* points that the server would not have, of what it took */
-    char remark[200];             /* what its user should know; "" for nothing */
+    char remark[300];             /* what its user should know; "" for nothing */
 };
 
 /* Calls return 0, -EAGAIN where trying again may help, or another -errno where it does not; then

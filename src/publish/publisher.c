@@ -24,6 +24,7 @@
 #define BACKOFF_MOST 60.0
 #define BACKOFF_END  1.0 /* when somebody waits for us */
 #define SAY_AFTER    3   /* failures in a row */
+#define SAY_WAIT     2   /* to whoever waits for a push */
 #define GRACE        0.5 /* seconds for the thread to come back when its time is over */
 
 struct pr_publisher {
@@ -39,6 +40,7 @@ struct pr_publisher {
     pthread_mutex_t lock; /* guards the rest; placed is also read by whoever waits */
     pthread_cond_t changed;
     bool tried, placed, ending, called_off, over; /* tried: the server was asked for a place */
+    bool hopeless;                                /* it will never give one */
     int64_t deadline;                             /* boot time, once it is ending */
     struct pr_events *events; /* NULL for push, and when nobody listens any more */
 };
@@ -84,6 +86,7 @@ static int go_on(struct pr_publisher *p, bool ending, bool called_off)
     pthread_mutex_lock(&p->lock);
     p->tried = true;
     p->placed = s->begun;
+    p->hopeless = code < 0 && code != -EAGAIN;
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
     return code < 0 ? code : pr_sending_step(s, ending);
@@ -98,8 +101,8 @@ static void say_failure(struct pr_publisher *p)
     p->said = true;
     pthread_mutex_lock(&p->lock);
     if (p->events)
-        pr_event_problem(p->events, elapsed(p), "%s: %.120s; %s", kind_of(p), p->sending.why,
-                         p->final ? "nothing more is sent" : "it is tried again");
+        pr_event_problem(p->events, elapsed(p), "%s: %s; %s", kind_of(p), p->sending.why,
+                         p->final ? "the rest is left for `proctor push`" : "it is tried again");
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -109,10 +112,10 @@ static void say_remark(struct pr_publisher *p)
     struct pr_outlet *o = p->sending.outlet;
     pthread_mutex_lock(&p->lock);
     if (*o->remark && o->ops->mild && p->events) {
-        pr_event_note(p->events, elapsed(p), "%s: %.180s", kind_of(p), o->remark);
+        pr_event_note(p->events, elapsed(p), "%s: %s", kind_of(p), o->remark);
         *o->remark = '\0';
     } else if (*o->remark && !p->remarked && p->events) {
-        pr_event_problem(p->events, elapsed(p), "%s: %.150s", kind_of(p), o->remark);
+        pr_event_problem(p->events, elapsed(p), "%s: %s", kind_of(p), o->remark);
         p->remarked = true;
     }
     pthread_mutex_unlock(&p->lock);
@@ -258,27 +261,32 @@ int pr_publisher_start(struct pr_publisher **ret, struct pr_outlet *o, const cha
     return 0;
 }
 
-const char *pr_publisher_await(struct pr_publisher *p, double seconds)
+const char *pr_publisher_await(struct pr_publisher *p, double seconds, bool *ret_later)
 {
     struct timespec until = moment(seconds);
     pthread_mutex_lock(&p->lock);
     while (!p->tried && pthread_cond_timedwait(&p->changed, &p->lock, &until) == 0)
         ;
     bool placed = p->placed;
+    *ret_later = !placed && !p->hopeless;
     pthread_mutex_unlock(&p->lock);
     return placed ? p->sending.progress.remote : NULL;
 }
 
+/* The reason, unless it was said already, and what to type. */
 static void say_left(struct pr_publisher *p, const struct pr_publishing *at)
 {
+    bool said = p->said && p->final;
+    char run[128];
+    bool fits = snprintf(run, sizeof run, " %s", p->sending.path) < (int)sizeof run;
     if (at->left < 0)
-        pr_event_problem(p->events, elapsed(p), "%s: nothing could be sent: %.120s", kind_of(p),
+        pr_event_problem(p->events, elapsed(p), "%s: nothing could be sent: %s", kind_of(p),
                          at->error);
     else
         pr_event_problem(p->events, elapsed(p),
-                         "%s: %lld samples%s are not sent: %.80s; `proctor push` sends them",
+                         "%s: %lld samples%s are not sent%s%s; `proctor push%s` sends them",
                          kind_of(p), (long long)at->left, at->left ? "" : ", but the end,",
-                         at->error);
+                         said ? "" : ": ", said ? "" : at->error, fits ? run : "");
 }
 
 void pr_publisher_hurry(struct pr_publisher *p, double seconds, bool called_off)
@@ -329,7 +337,7 @@ bool pr_publisher_finish(struct pr_publisher *p, struct pr_publishing *ret)
 /* --- afterwards ------------------------------------------------------------------------------- */
 
 /* Until all is there, or nothing has got on for so long. */
-static void push_on(struct pr_publisher *p, double patience)
+static void push_on(struct pr_publisher *p, double patience, pr_push_wait_fn *waits)
 {
     const struct pr_sending *s = &p->sending;
     int64_t before = -1, until = 0;
@@ -340,6 +348,8 @@ static void push_on(struct pr_publisher *p, double patience)
         double seconds = delay(p, go_on(p, true, false), true);
         if (seconds < 0 || pr_clock_boot() + (int64_t)(seconds * 1e9) >= until)
             break;
+        if (p->failures == SAY_WAIT)
+            waits(kind_of(p), s->why, patience);
         struct timespec pause = {(time_t)seconds, (long)(fmod(seconds, 1) * 1e9)};
         nanosleep(&pause, NULL);
     }
@@ -353,7 +363,7 @@ int pr_publisher_push(struct pr_outlet *o, const char *path, double patience, st
         return pr_error(err, ENOMEM, "out of memory");
     int code = pr_sending_resume(&p->sending, err);
     if (code == 0) {
-        push_on(p, patience);
+        push_on(p, patience, ret->waits);
         pr_sending_keep(&p->sending);
         code = p->sending.done ? 0 : p->final ? p->final : -EAGAIN;
         if (code < 0)

@@ -17,8 +17,8 @@ int pr_publisher_start(struct pr_publisher **ret, struct pr_outlet *o, const cha
                        struct pr_events *events, struct pr_sink_served *served,
                        struct proctor_error *err);
 /* Waits for so long until the run has a place at the server: what it is called there, borrowed
- * until the publisher is freed; NULL where it has none yet. */
-const char *pr_publisher_await(struct pr_publisher *p, double seconds);
+ * until the publisher is freed; NULL where it has none, which it may get later. */
+const char *pr_publisher_await(struct pr_publisher *p, double seconds, bool *ret_later);
 /* The record is complete and closed, or the run was called off: what is left is to be sent within
  * so many seconds. */
 void pr_publisher_hurry(struct pr_publisher *p, double seconds, bool called_off);
@@ -30,11 +30,15 @@ bool pr_publisher_finish(struct pr_publisher *p, struct pr_publishing *ret);
 /* A thread was stuck: it may be in a library, which must not be taken down at the end. */
 bool pr_publisher_left_behind(void);
 
+/* A server does not answer, and is asked again for so many seconds. */
+typedef void pr_push_wait_fn(const char *kind, const char *why, double seconds);
+
 /* What has become of a push. */
 struct pr_push {
+    pr_push_wait_fn *waits;     /* set by the caller, called when it has failed twice */
     struct pr_publishing state; /* sent: now */
     bool ended;                 /* the server knows the end */
-    char remark[200];           /* what it would not have; "" for nothing */
+    char remark[300];           /* what it would not have; "" for nothing */
 };
 
 /* Sends what the server has not got yet of a recorded run, without a thread; gives up after so many

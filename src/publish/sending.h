@@ -22,7 +22,7 @@ struct pr_sending {
     unsigned refusals;   /* in a row */
     _Atomic int *files;  /* where descriptors are counted; NULL for nowhere */
     bool kept;           /* the file has been open */
-    char why[200];
+    char why[300];
 };
 
 /* The outlet is ours from here on, also where this fails: -ENOMEM. */

@@ -88,7 +88,8 @@ def check_points(server, path, remote, **names):
 
 def test_every_point_comes_back(proctor, alive):
     path = proctor.folder / "a.proctor"
-    done = proctor.run("-o", path, "-i", "100ms", f"--mlflow={alive.url}/", "--name", "named", "--", "sh", "-c",
+    done = proctor.run("-o", path, "-i", "100ms", f"--mlflow={alive.url}/", "--name", "named",
+                       "--label", "team=a=b", "--label", "odd?key=1", "--", "sh", "-c",
                        'echo "$PROCTOR_MLFLOW_RUN_ID ${MLFLOW_RUN_ID-none}"; sleep 2')
     assert done.returncode == 0 and said(done.stderr) == [], done.stderr
     remote, owned, sample, ended = remote_of(path)
@@ -103,6 +104,7 @@ def test_every_point_comes_back(proctor, alive):
     assert int(info["end_time"]) == finished and abs(int(info["start_time"]) - started) < 3000
     params, tags = alive.pairs(remote, "params"), alive.pairs(remote, "tags")
     assert params["proctor.command"].startswith("sh -c echo") and params["proctor.host"]
+    assert {k: v for k, v in params.items() if "label" in k} == {"proctor.label.team": "a=b"}
     assert float(params["proctor.limit.memory_bytes"]) > 0 and float(params["proctor.limit.cpu_cores"]) > 0
     assert tags["proctor.run"] == query(path, "SELECT id FROM run")[0]
     assert tags["proctor.exit_code"] == "0" and float(tags["proctor.duration_seconds"]) > 1.9
@@ -222,7 +224,7 @@ def test_push_sends_what_is_missing_and_nothing_twice(proctor, alive):
     assert done.returncode == 5 and done.stdout == "none\n"
     assert time.monotonic() - began < 7 * SLACK
     text = "\n".join(said(done.stderr))
-    assert "the job starts without" in text and "`proctor push` sends them" in text
+    assert "the job starts without" in text and f"`proctor push {path}` sends them" in text
     samples = query(path, "SELECT count(*) FROM job_samples")[0]
     assert f"{samples} samples are not sent" in text
     alive.start()
@@ -232,7 +234,7 @@ def test_push_sends_what_is_missing_and_nothing_twice(proctor, alive):
     assert check_points(alive, path, remote) > 2000
     assert alive.run(remote)["info"]["status"] == "FAILED"
     again = proctor("push", path, "--mlflow", alive.url + "/")
-    assert again.stdout == f"0 samples sent to run {remote}\n", again.stderr
+    assert again.stdout == f"no sample was left to send to run {remote}\n", again.stderr
     check_points(alive, path, remote)
     # A cursor that is behind, as after a crash: the same points once more are the same points.
     base = open_run(path, "rw")

@@ -79,7 +79,7 @@ def test_what_is_there_is_not_sent_again(proctor, serve, run):
     count = len(server.requests)
     again = proctor("push", run, "--otlp", server.url + "/", env=JSON)
     assert (first.returncode, again.returncode, len(server.requests)) == (0, 0, count)
-    assert again.stdout == f"0 samples sent to {server.url}/v1/metrics\n"
+    assert again.stdout == f"no sample was left to send to {server.url}/v1/metrics\n"
 
 
 def test_what_was_pushed_meanwhile_is_not_sent_again(proctor, serve):
@@ -147,13 +147,35 @@ def test_what_is_too_large_is_sent_in_pieces(proctor, serve, run):
     assert progress(run) == (last_sample(run), 0, 0)
 
 
-@pytest.mark.parametrize("status, words", [(401, "let us in"), (403, "let us in"), (404, "no metrics are taken there"),
+@pytest.mark.parametrize("status, words", [(401, "OTEL_EXPORTER_OTLP_HEADERS"), (403, "let us in"), (404, "no metrics are taken there"),
                                            (302, "somewhere else")])
 def test_what_is_about_the_server_ends_it_at_once(proctor, serve, run, status, words):
     server = serve(lambda h, n: h.answer(status, headers=[("Location", "http://127.0.0.1:9/")]) or True)
     done = proctor("push", run, "--otlp", server.url)
     assert done.returncode == 1 and words in done.stderr and len(server.requests) == 1
     assert progress(run)[0] == 0
+
+
+@pytest.mark.parametrize("status, words", [(500, "status 500"), (404, "no metrics are taken there")])
+def test_what_is_said_of_one_fault_agrees(proctor, serve, status, words):
+    server = serve(lambda h, n: h.answer(status) or True)
+    path = proctor.folder / "a.proctor"
+    done = proctor.run("-o", path, f"--otlp={server.url}", "--", "sleep", "0.3")
+    *_, given_up, left = said(done.stderr)
+    assert words in given_up and given_up.endswith("the rest is left for `proctor push`")
+    assert left.endswith(f"samples are not sent; `proctor push {path}` sends them"), left
+
+
+def test_a_push_says_what_it_waits_for(proctor, serve, run):
+    server = serve(lambda h, n: h.answer(503) or True if n <= 3 else None)
+    done = proctor("push", run, "--otlp", server.url, env=JSON)
+    message, = said(done.stderr)
+    assert done.returncode == 0 and message.endswith("(status 503); it is tried again, for 30 s")
+
+
+def test_https_where_http_is_spoken(proctor, serve, run):
+    done = proctor("push", run, "--otlp", serve().url.replace("http:", "https:"))
+    assert done.returncode == 1 and "does it speak http://?" in done.stderr
 
 
 # --- never in the way -----------------------------------------------------------------------------
@@ -259,7 +281,11 @@ def test_secrets_stay_secret(proctor, serve):
 @pytest.mark.parametrize("options, env, remedy", [
     (["--otlp"], {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "http/protobuf"),
     (["--otlp"], {"OTEL_EXPORTER_OTLP_METRICS_COMPRESSION": "zstd"}, "gzip"),
-    (["--otlp=collector:4317"], {}, "http://HOST:4318"),
+    (["--otlp=collector:4317"], {}, "'collector:4317' is no address; write it as http://collector:4317"),
+    (["--otlp=me:pw@collector:4317"], {}, "it is no address; write it as http://HOST:4318"),
+    (["--otlp", "http://collector:4318"], {}, "did you mean --otlp=http://collector:4318?"),
+    (["--prometheus", "9465"], {}, "did you mean --prometheus=9465?"),
+    (["--otlp"], {"OTEL_EXPORTER_OTLP_CERTIFICATE": "/no/such"}, "'/no/such' of OTEL_EXPORTER_OTLP_CERTIFICATE"),
     (["--otlp", "--no-record"], {}, "--no-record")])
 def test_what_cannot_be_is_said_before_the_job_starts(proctor, options, env, remedy):
     done = proctor.run(*options, "--", "touch", "started", env=env)
@@ -271,7 +297,8 @@ def test_it_can_be_switched_off(proctor, serve, run):
     server = serve()
     env = {"OTEL_SDK_DISABLED": "true"}
     done = proctor.run(f"--otlp={server.url}", "--", "true", env=env)
-    assert done.returncode == 0 and said(done.stderr) == []
+    message, = said(done.stderr)
+    assert done.returncode == 0 and "OTEL_SDK_DISABLED is set" in message
     done = proctor("push", run, "--otlp", server.url, env=env)
     assert done.returncode == 1 and "OTEL_SDK_DISABLED" in done.stderr
     assert not server.requests

@@ -361,6 +361,18 @@ def test_our_own_certificate(proctor, serve, certificate):
     assert server.sent("log-batch") and server.sent("mlflow-artifacts")
 
 
+def test_a_server_that_lets_nobody_in_is_given_up_at_once(proctor, serve):
+    """And nobody is told that a run is made later."""
+    server = serve(lambda h: h.answer(401))
+    done = proctor.run("--mlflow-join", f"--mlflow={server.url}", "--", "true")
+    text = "\n".join(said(done.stderr))
+    assert "set MLFLOW_TRACKING_USERNAME" in text and "made later" not in text, text
+    done = proctor.run(f"--mlflow={server.url}", "--", "true", env={"MLFLOW_TRACKING_TOKEN": SECRET})
+    assert "MLFLOW_TRACKING_TOKEN, or" in done.stderr and SECRET not in done.stderr
+    done = proctor.run("--mlflow-join", "--", "true")
+    assert "--mlflow-join does nothing" in done.stderr
+
+
 # --- what is no server ----------------------------------------------------------------------------
 
 @pytest.mark.parametrize("uri", ["sqlite:///mlflow.db", f"postgresql://me:{SECRET}@host/db", "file:/tmp/mlruns",
@@ -374,6 +386,9 @@ def test_stores_that_need_python_are_refused_in_words(proctor, uri):
 
 @pytest.mark.parametrize("words,env,reason", [
     (["--mlflow"], {}, "MLFLOW_TRACKING_URI"),
+    (["--mlflow=127.0.0.1:5716"], {}, "write it as http://127.0.0.1:5716"),
+    (["--mlflow=htp://host:1/a"], {}, "'htp://host:1/a' is no address; write it as http://host:1/a"),
+    (["--mlflow", "http://x:5000"], {}, "did you mean --mlflow=http://x:5000?"),
     (["--mlflow=http://x", "--no-record"], {}, "--no-record"),
     (["--mlflow=http://x", "--prefix", "/a"], {}, "--prefix"),
     (["--mlflow=http://x", "--node", "a?b"], {}, "--node"),
