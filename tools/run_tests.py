@@ -28,7 +28,8 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-rs"]
 SECOND_TRIES = 8  # in the whole run
 # About what things cost, or about all of the machine: nothing else may run beside these.
 ALONE = ["tests/cli/test_floor.py",
-         *(f"tests/project/test_{name}.py" for name in ("accuracy", "bench", "fleet_size", "publish_cost", "report_cost"))]
+         *(f"tests/project/test_{name}.py" for name in ("accuracy", "bench", "fleet_size", "publish_cost", "report_cost")),
+         "tests/python/test_py_cost.py"]
 DEFECT = re.compile(r"(Address|Leak|UndefinedBehavior)Sanitizer|runtime error:")
 
 

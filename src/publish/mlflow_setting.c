@@ -138,7 +138,7 @@ static int refuse(const char *uri, struct proctor_error *err)
     const char *colon = strchr(uri, ':');
     int n = colon && colon - uri < 20 ? (int)(colon - uri) : 0;
     if (!is_store(uri))
-        return pr_address_refuse(uri, "mlflow", "http://HOST:PORT", err);
+        return pr_address_refuse(uri, "--mlflow", "http://HOST:PORT", err);
     return pr_error(
         err, EINVAL,
         "mlflow: %.*s%s is a store that only MLflow's Python package can write: start "

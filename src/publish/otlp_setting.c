@@ -134,12 +134,12 @@ static int find_address(struct pr_otlp_setting *s, const char *option, struct pr
 {
     static const char metrics[] = PREFIX "METRICS_ENDPOINT", all[] = PREFIX "ENDPOINT";
     if (option)
-        return take_address(s, option, false, "otlp", err);
+        return take_address(s, option, false, "--otlp", err);
     if (variable(metrics))
         return take_address(s, variable(metrics), true, metrics, err);
     if (variable(all))
         return take_address(s, variable(all), false, all, err);
-    return take_address(s, HERE, false, "otlp", err);
+    return take_address(s, HERE, false, "--otlp", err);
 }
 
 /* --- the rest --------------------------------------------------------------------------------- */
