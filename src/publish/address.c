@@ -97,9 +97,7 @@ int pr_address_refuse(const char *uri, const char *said, const char *like,
     /* HOST:PORT, and perhaps a path */
     if (!digits || port == host || (port[1 + digits] && port[1 + digits] != '/') ||
         strpbrk(uri, "@? "))
-        return pr_error(err, EINVAL,
-                        "%s: it is no address; write it as %s, in --%s or its variable", said, like,
-                        said);
+        return pr_error(err, EINVAL, "%s: it is no address; write it as %s", said, like);
     return pr_error(err, EINVAL, "%s: '%.80s' is no address; write it as http://%.80s, like %s",
                     said, uri, host, like);
 }
