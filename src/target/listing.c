@@ -177,10 +177,12 @@ static void ask_for(struct pr_listing *l, const struct pr_tick *t, uint64_t pid)
     char path[16];
     struct stat st;
     uint64_t inode;
+    if (pr_clock_pid_cpu((pid_t)pid) < 0) /* most have ended */
+        return;
     if ((pid_t)pid == gettid() && (pid_t)pid != getpid())
         return; /* the kernel takes the thread that asks for its process */
     snprintf(path, sizeof path, "%d", (int)pid);
-    if (pr_clock_pid_cpu((pid_t)pid) < 0 || fstatat(t->host->proc, path, &st, 0) < 0)
+    if (fstatat(t->host->proc, path, &st, 0) < 0)
         return;
     if (!pr_map_get(&l->next, pid, &inode) || inode != st.st_ino)
         consider(l, t, pid, st.st_ino, false);
