@@ -1,22 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the command tests: the jobs, compiled once, and a place of its own for each test."""
-import signal
 import subprocess
 
 import pytest
 
+import clean_slate  # noqa: F401
 from proctor_cli import HERE, SANITIZED, Proctor
 
 # A server that takes its time to be made, and no code of ours that other tests have not got.
 collect_ignore = ["test_mlflow.py", "test_otlp_collector.py"] if SANITIZED else []
-
-# Whoever started us may have had signals ignored or blocked, as a shell does for what it starts in
-# the background. The tests are about signals: they begin from a clean slate.
-PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored in Python, put back in what it starts
-for number in signal.valid_signals():
-    if number not in PYTHONS_OWN and signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 @pytest.fixture(scope="session")

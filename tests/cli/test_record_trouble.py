@@ -231,7 +231,7 @@ def test_a_server_is_not_told_all_of_a_record_without_its_end(proctor, mounted):
         lines = end(process, job)
     finally:
         server.close()
-    assert "mlflow: the record has no end" in "\n".join(lines) and "`proctor push`" in lines[-1], lines
+    assert "mlflow: the record has no end" in "\n".join(lines) and "`proctor push /" in lines[-1], lines
     assert not server.sent("runs/update")
 
 

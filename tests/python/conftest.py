@@ -9,6 +9,8 @@ from pythons import PLACES, PYTHONS, ROOT, run_script
 # For those that import the package themselves.
 os.environ.update({name: value for name, value in PLACES.items() if name != "PYTHONPATH"})
 sys.path.insert(0, str(ROOT / "python"))
+sys.path.append(str(ROOT / "tests/cli"))
+import clean_slate  # noqa: E402, F401
 
 
 @pytest.fixture(params=list(PYTHONS))
