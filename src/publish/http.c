@@ -95,13 +95,7 @@ static struct {
     void (*list_free)(void *);
 } lib;
 
-#define SYMBOL(field, name)                                                                        \
-    {                                                                                              \
-        (size_t)((char *)&lib.field - (char *)&lib),                                               \
-        {                                                                                          \
-            "curl_" name                                                                           \
-        }                                                                                          \
-    }
+#define SYMBOL(field, name) PR_DL_SYMBOL(lib, field, "curl_" name)
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool loaded;

@@ -44,13 +44,7 @@ static struct {
     void (*failure_free)(struct failure *);
 } lib;
 
-#define SYMBOL(field, name)                                                                        \
-    {                                                                                              \
-        (size_t)((char *)&lib.field - (char *)&lib),                                               \
-        {                                                                                          \
-            name                                                                                   \
-        }                                                                                          \
-    }
+#define SYMBOL(field, name) PR_DL_SYMBOL(lib, field, name)
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool loaded;

@@ -47,13 +47,7 @@ static struct {
     const char *(*name)(struct sqlite3_stmt *, int);
 } lib;
 
-#define SYMBOL(field, name)                                                                        \
-    {                                                                                              \
-        (size_t)((char *)&lib.field - (char *)&lib),                                               \
-        {                                                                                          \
-            "sqlite3_" name                                                                        \
-        }                                                                                          \
-    }
+#define SYMBOL(field, name) PR_DL_SYMBOL(lib, field, "sqlite3_" name)
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool loaded;

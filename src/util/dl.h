@@ -9,6 +9,14 @@ struct pr_dl_symbol {
     size_t field; /* offset of a function pointer */
     const char *names[4];
 };
+/* One of a field of `lib`, which may be of a struct without a name. */
+#define PR_DL_SYMBOL(lib, field, name)                                                             \
+    {                                                                                              \
+        (size_t)((char *)&(lib).field - (char *)&(lib)),                                           \
+        {                                                                                          \
+            name                                                                                   \
+        }                                                                                          \
+    }
 
 /* Loads a library and fills the fields of `into`; a symbol under none of its names stays NULL.
  * Returns its handle, or NULL with the reason in why. */

@@ -62,13 +62,7 @@ static struct {
     const union info *(*info)(struct MHD_Connection *, int, ...);
 } lib;
 
-#define SYMBOL(field, name)                                                                        \
-    {                                                                                              \
-        (size_t)((char *)&lib.field - (char *)&lib),                                               \
-        {                                                                                          \
-            "MHD_" name                                                                            \
-        }                                                                                          \
-    }
+#define SYMBOL(field, name) PR_DL_SYMBOL(lib, field, "MHD_" name)
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool loaded;
