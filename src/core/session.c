@@ -240,7 +240,8 @@ static void earn(struct pr_session *s)
 
 static void sample(struct pr_session *s, int64_t now, bool last)
 {
-    s->own_cpu_began = pr_clock_thread_cpu();
+    if (!s->own_thread) /* else where the last one ended */
+        s->own_cpu_began = pr_clock_thread_cpu();
     s->now.first = s->sampled == 0;
     s->now.last = last;
     s->now.enrolled = s->roll.count;
@@ -268,7 +269,9 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     watch_clock(s, now);
     deliver(s);
     pr_tick_finish(s);
-    int64_t cost = pr_clock_thread_cpu() - s->own_cpu_began + pr_tick_gpu_next(s);
+    int64_t ended = pr_clock_thread_cpu();
+    int64_t cost = ended - s->own_cpu_began + pr_tick_gpu_next(s);
+    s->own_cpu_began = ended;
     s->own_cpu += cost;
     s->allowance = allowed - cost;
     s->machine_allowance -= cost - s->patient_cost; /* what can wait gives way to the machine */

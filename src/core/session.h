@@ -62,8 +62,8 @@ struct pr_session {
     double self_rss;             /* at the end of the run, before reports; 0 until then */
     struct proctor_snapshot now; /* being made */
     struct pr_average average;
-    bool want_members, want_devices, want_matches;
-    double totals_before[PROC_METRICS];   /* counters at the sample before */
+    bool want_members, want_devices, want_matches, own_thread; /* the last: it only samples */
+    double totals_before[PROC_METRICS];                        /* counters at the sample before */
     double high[METRIC_COUNT], oom_kills; /* high-water marks; kills that have been said */
     double rss_floor; /* below this, what rusage says of memory is our own size at the fork */
     /* ns of CPU that readings which can wait may still use, and those of the machine. */

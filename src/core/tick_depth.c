@@ -10,7 +10,7 @@
 
 #define FILES      3               /* that are held of each, where there is room */
 #define SPARE      64              /* descriptors that are not for members, in a crowd */
-#define TURN_LEAST 2.0             /* turns in a second, and one at a tick */
+#define TURN_LEAST 2.0             /* turns in a second, and one at a tick while there is budget */
 #define REST_TIME  (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
 
 static const struct {
@@ -68,9 +68,8 @@ enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
                           const struct pr_entity *e, size_t k)
 {
     int64_t age = t->now - e->refreshed_at;
-    bool ourselves = e->pid == s->inside; /* what is ours is taken out each time */
     bool ran = has_run(s, e), changed = ran || e->aged;
-    if (!t->host->held || s->now.last || s->config->peaks || !e->looks || ourselves ||
+    if (!t->host->held || s->now.last || s->config->peaks || !e->looks ||
         (changed && age >= times[s->turns.crowd].age))
         return DEPTH_ALL;
     bool young = e->looks < LOOKS_YOUNG && is_power_of_two(e->looks);
@@ -96,7 +95,7 @@ void pr_depth_turns(struct pr_session *s)
     double passed = pr_seconds(s->now.interval), all = pr_seconds(times[turns->crowd].turn);
     int64_t size = times[turns->crowd].size;
     turns->from = count ? (turns->from + turns->count) % count : 0;
-    turns->owed += fmax(fmax(1, TURN_LEAST * passed), (double)count * passed / all);
+    turns->owed += fmax(s->allowance >= 0, passed * fmax(TURN_LEAST, (double)count / all));
     turns->count = (size_t)fmin((double)count, floor(turns->owed));
     turns->owed -= floor(turns->owed);
     turns->sizes = s->step < size ? (unsigned long)(size / s->step) : 1;

@@ -3,8 +3,8 @@
  * clock says so in a third of a microsecond, and its times, faults, I/O and descriptors are not
  * read again. What others can do to it, as the kernel does when it takes pages away, is looked at
  * once a second: its size. Of those that run, times, faults, I/O and size are read at each tick,
- * and the rest in turn; a small job has its turn at each tick. What may have changed since it was
- * read is `aged`.
+ * and the rest in turn; a small job has its turn at each tick that the budget leaves room for. What
+ * may have changed since it was read is `aged`.
  *
  * The clock is up to one of the kernel's ticks behind for a thread that is on a CPU. So whoever was
  * running is read whatever it says, and so is whoever should have waited for a child. */
@@ -214,6 +214,30 @@ static void let_rest(struct pr_session *s, const struct pr_tick *t, struct pr_en
         pr_source_release(&s->host, e);
 }
 
+/* Not below 0; what is absent stays absent. */
+static void take_off(double *v, double by)
+{
+    *v = *v < by ? 0 : *v - by;
+}
+
+/* Inside a process of the job: our own threads, descriptors and CPU time are not the job's. As much
+ * as there was when it was read; descriptors are counted in a full reading alone. */
+static void take_ourselves_out(const struct pr_session *s, struct pr_entity *e, enum pr_depth depth)
+{
+    int64_t cpu = s->own_cpu + pr_clock_thread_cpu() - s->own_cpu_began;
+    cpu += pr_gpu_start_cpu(s->machine.gpu);
+    if (s->queue)
+        cpu += pr_queue_cpu(s->queue);
+    cpu += s->served.cpu;
+    double seconds = pr_seconds(cpu);
+    take_off(&e->value[METRIC_CPU_TIME], seconds);
+    take_off(&e->value[METRIC_CPU_SYSTEM], seconds); /* nearly all that we do is in the kernel */
+    take_off(&e->value[METRIC_THREADS], s->own_threads + s->served.threads);
+    if (depth == DEPTH_ALL)
+        take_off(&e->value[METRIC_FDS], s->own_fds + s->record_fds + s->served.files +
+                                            s->host.holding + pr_gpu_descriptors(s->machine.gpu));
+}
+
 static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
                         size_t k)
 {
@@ -233,6 +257,8 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
     e->awaited = false;
     take_clock(s, e);
     read_files(s, t, e, depth);
+    if (e->pid == s->inside)
+        take_ourselves_out(s, e, depth);
     if (s->gone || pr_entity_is_dead(e))
         blank_gauges(e);
     e->no_mm = borrows_memory(s, e);
@@ -287,31 +313,6 @@ static void read_one(struct pr_session *s, const struct pr_tick *t, size_t k)
     else if (e->life == LIFE_ALIVE)
         read_member(s, t, e, k);
     s->turns.lost |= pr_depth_has_ended(e); /* parents come before their children */
-}
-
-/* Not below 0; what is absent stays absent. */
-static void take_off(double *v, double by)
-{
-    *v = *v < by ? 0 : *v - by;
-}
-
-/* Inside a process of the job: our own thread, descriptors and CPU time are not the job's. */
-static void take_ourselves_out(struct pr_session *s)
-{
-    struct pr_entity *e = s->inside ? pr_entities_find(&s->set, s->inside) : NULL;
-    if (!e)
-        return;
-    int64_t cpu = s->own_cpu + pr_clock_thread_cpu() - s->own_cpu_began;
-    cpu += pr_gpu_start_cpu(s->machine.gpu);
-    if (s->queue)
-        cpu += pr_queue_cpu(s->queue);
-    cpu += s->served.cpu;
-    double seconds = pr_seconds(cpu);
-    take_off(&e->value[METRIC_THREADS], s->own_threads + s->served.threads);
-    take_off(&e->value[METRIC_FDS], s->own_fds + s->record_fds + s->served.files + s->host.holding +
-                                        pr_gpu_descriptors(s->machine.gpu));
-    take_off(&e->value[METRIC_CPU_TIME], seconds);
-    take_off(&e->value[METRIC_CPU_SYSTEM], seconds); /* nearly all that we do is in the kernel */
 }
 
 static void join_new(struct pr_session *s)
@@ -397,8 +398,7 @@ void pr_tick_read(struct pr_session *s, int64_t now, bool again)
         read_one(s, &t, k);
     if (again || !pr_tick_reads_again(s)) /* the second reading would find none */
         reset_marks(s, &t);
-    take_ourselves_out(s); /* as much as there was when we were read */
-    if (s->net)            /* before what uses the budget up: sockets may soon be gone */
+    if (s->net) /* before what uses the budget up: sockets may soon be gone */
         pr_net_read(s->net, &s->set, &t, s->allowance >= 0, s->now.last);
     pr_tick_shares(s, &t);
     join_new(s);

@@ -2,7 +2,8 @@
 /* PSS by budget. What a reading will cost is known from the last one and from how the size has
  * changed since. The oldest and those that changed most come first, as far as the budget goes; one
  * that would hold the process up for long comes once a minute at the most. In between PSS is what
- * was read plus the change of RSS. */
+ * was read plus the change of RSS. Where all else leaves nothing of the budget, a part of it is for
+ * those of whom nothing is known, or nothing of the last minute. */
 #include <math.h>
 
 #include "core/tick.h"
@@ -17,6 +18,8 @@
 #define PAGE_COST  35.0    /* ns, before anything was measured: a small page, */
 #define OTHER_COST 20000.0 /* and a hundred mappings */
 #define PAGES_TELL 4096    /* from so many on a reading tells what a page costs */
+#define DUE_PART   0.2     /* of the budget, */
+#define DUE_FIRST  1e7     /* and so many ns when all begins */
 
 struct candidate {
     struct pr_entity *e;
@@ -77,10 +80,12 @@ static size_t fill(const struct pr_session *s, int64_t now, size_t from, size_t 
 }
 
 /* What costs more than can be saved up is read when all has been saved; that leaves a debt. */
-static bool can_pay(const struct pr_session *s, const struct pr_entity *e)
+static bool can_pay(const struct pr_session *s, const struct pr_entity *e, int64_t now)
 {
     double most = s->config->budget * 1e7, has = (double)s->allowance;
-    return has >= 0 && (!e->share.at || has >= fmin(predicted(s, e), most * 0.9));
+    if (has < 0)
+        return s->turns.due >= 0 && (!e->share.at || pr_seconds(now - e->share.at) >= OLD_AFTER);
+    return !e->share.at || has >= fmin(predicted(s, e), most * 0.9);
 }
 
 static void learn(struct pr_session *s, const struct pr_entity *e, int64_t cost)
@@ -98,6 +103,7 @@ static void read_one(struct pr_session *s, const struct pr_tick *t, struct pr_en
     int64_t began = pr_clock_thread_cpu();
     pr_tick_source(s, t, e, SOURCE_pid_smaps);
     int64_t cost = pr_clock_thread_cpu() - began;
+    s->turns.due -= s->allowance < 0 ? (double)cost : 0;
     s->allowance -= cost;
     s->patient_cost += cost;
     if (e->share.at != t->now)
@@ -110,17 +116,28 @@ static void read_one(struct pr_session *s, const struct pr_tick *t, struct pr_en
     learn(s, e, cost);
 }
 
+static bool may_read(const struct pr_session *s)
+{
+    return s->allowance >= 0 || s->turns.due >= 0;
+}
+
 static void read_some(struct pr_session *s, const struct pr_tick *t)
 {
     struct candidate window[WINDOW];
-    size_t all = s->set.count, from = s->turns.share;
-    for (size_t done = 0; done < all && s->allowance >= 0; done += WINDOW) {
+    size_t all = s->set.count, from = s->turns.share, read = 0;
+    double second = DUE_PART * s->config->budget * 1e7;
+    double saved = fmin(second, s->turns.due + second * pr_seconds(s->now.interval));
+    s->turns.due = s->now.first ? DUE_FIRST : saved;
+    bool poor = s->allowance < 0 && s->turns.due >= 0;
+    for (size_t done = 0; done < all && may_read(s); done += WINDOW) {
         size_t count = all - done < WINDOW ? all - done : WINDOW;
         size_t n = fill(s, t->now, from + done, count, window);
-        for (size_t i = 0; i < n && can_pay(s, window[i].e); i++)
+        for (size_t i = 0; i < n && can_pay(s, window[i].e, t->now); i++, read++)
             read_one(s, t, window[i].e);
         s->turns.share = (from + done + count) % all;
     }
+    if (poor && !read) /* nobody needs it: not asked again for a second */
+        s->turns.due = -second;
 }
 
 /* What is between two readings; never above the size. */

@@ -21,6 +21,7 @@ struct pr_turns {
     size_t from, count;  /* members of whom everything is read */
     double owed;         /* parts of a turn, left for the next tick */
     size_t share;        /* the next whose PSS is looked at */
+    double due;          /* ns that first readings of PSS may use where no budget is left */
     double page_cost;    /* ns that PSS takes for a page, 0 before anything was measured */
     unsigned long sizes; /* one in so many has its size looked at though it has not run */
     bool crowd;          /* more members than descriptors can be held of */

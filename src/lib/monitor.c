@@ -333,10 +333,13 @@ static bool sample_until_over(struct proctor_monitor *m)
 static void *sampler(void *data)
 {
     struct proctor_monitor *m = data;
+    m->session.own_thread = true;
+    m->session.own_cpu_began = 0;
     bool over = sample_until_over(m);
     pr_handover_close(&m->handover);
     if (over) /* else stop() does it */
         pr_session_end(&m->session);
+    m->session.own_thread = false;
     return NULL;
 }
 

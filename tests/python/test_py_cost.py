@@ -72,7 +72,7 @@ others = children(50)
 try:
     time.sleep(0.3)
     kinds = {"nothing": Nothing, "proctor": Ours, "psutil": Psutil}
-    cost = {name: idle(kind(), 6 if name == "proctor" else 1) for name, kind in kinds.items()}
+    cost = {name: idle(kind(), 12 if name == "proctor" else 1) for name, kind in kinds.items()}
     delay, threads, rate = {}, {}, {}
     for name, kind in kinds.items():
         monitor, began = kind(), time.monotonic()
@@ -104,12 +104,10 @@ def measured(tmp_path_factory):
     return found
 
 
-def test_it_uses_some_thousandths_of_a_core(measured):
-    """Three are the goal: of 50 processes it is 2.3 where the CPUs are busy, but 3.3 to 4.3 where each sample has to
-    wake them."""
+def test_it_uses_less_than_three_thousandths_of_a_core(measured):
     cost = measured["cost"]
-    assert cost["proctor"] < 0.006, cost
-    assert cost["psutil"] > 5 * cost["proctor"], cost
+    assert cost["proctor"] < 0.003, cost
+    assert cost["psutil"] > 10 * cost["proctor"], cost
 
 
 def test_the_interpreter_is_not_held_up(measured):

@@ -284,6 +284,26 @@ static void test_what_is_read_in_turn_has_its_age_told(void **state)
     assert_true(pr_entities_find(&r.s.set, getpid())->refreshed_at > r.s.sampled - 10 * NS_PER_S);
 }
 
+/* One at each tick, as long as there is budget for it; two in a second in any case. */
+static void test_turns_keep_to_the_budget(void **state)
+{
+    (void)state;
+    size_t turns = 0;
+    recording_tick(&r);
+    assert_true(r.s.turns.count >= 1);
+    r.s.turns.owed = 0;
+    for (int i = 0; i < 20; i++) {
+        r.s.allowance = -(int64_t)1e15;
+        recording_tick(&r);
+        turns += r.s.turns.count;
+    }
+    assert_true(turns < 10); /* in 30 ms or a little more */
+    r.s.allowance = -(int64_t)1e15;
+    r.s.sampled -= NS_PER_S;
+    recording_tick(&r);
+    assert_true(r.s.turns.count >= 2);
+}
+
 /* At the limit whoever has not run for long gives its descriptors to those that run. */
 static void test_the_idle_give_way(void **state)
 {
@@ -361,6 +381,7 @@ int main(void)
         TEST(test_a_pid_that_is_used_again),
         TEST(test_an_orphan_has_another_parent),
         TEST(test_what_is_read_in_turn_has_its_age_told),
+        TEST(test_turns_keep_to_the_budget),
         TEST(test_the_idle_give_way),
         TEST(test_in_a_crowd_stat_comes_first),
     };

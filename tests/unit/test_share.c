@@ -54,6 +54,17 @@ static struct pr_entity *member(int i)
     return pr_entities_find(&r.s.set, 100 + i);
 }
 
+/* After the first tick, at which all are read, nothing is known of anybody. */
+static void forget(void)
+{
+    recording_tick(&r);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(member(i)->share.at, r.s.sampled);
+        member(i)->share.at = 0;
+        member(i)->value[METRIC_MEM_PSS] = member(i)->value[METRIC_MEM_USS] = NAN;
+    }
+}
+
 /* Which one was read at this tick; -1 for none. There is budget for one. */
 static int read_now(void)
 {
@@ -66,6 +77,7 @@ static int read_now(void)
             e->share.cost = NS_PER_S / 200;
     }
     r.s.allowance = all ? 10000 : 0;
+    r.s.turns.due = -NS_PER_S;
     recording_tick(&r);
     for (int i = 0; i < 3; i++)
         if (member(i)->share.at == r.s.sampled) {
@@ -79,6 +91,7 @@ static void test_whose_comes_first(void **state)
 {
     (void)state;
     begin("0.001%", 3);
+    forget();
     assert_int_equal(read_now(), 1); /* never read: the largest */
     assert_int_equal(read_now(), 2);
     assert_absent(value_of(&r, MEM_PSS)); /* too much of it is not known */
@@ -137,6 +150,32 @@ static void test_a_large_process_is_read_once_a_minute(void **state)
     assert_int_equal(e->share.at, r.s.sampled);
 }
 
+/* Where all else uses the budget up, everybody is read once all the same, one by one. */
+static void test_nobody_stays_unknown(void **state)
+{
+    (void)state;
+    begin("0.001%", 3);
+    forget();
+    for (int i = 0; i < 3; i++) {
+        r.s.allowance = -10000000;
+        r.s.turns.due = 0;
+        recording_tick(&r);
+        assert_int_equal(member(0)->share.at != 0, i >= 2);
+        assert_true(member(1)->share.at != 0);
+        assert_int_equal(member(2)->share.at != 0, i >= 1);
+    }
+    int64_t then = member(0)->share.at;
+    r.s.turns.due = 1e9;
+    r.s.allowance = -10000000;
+    recording_tick(&r); /* and not again, */
+    assert_int_equal(member(0)->share.at, then);
+    assert_true(r.s.turns.due < 0); /* nor is it asked again soon */
+    member(0)->share.at -= 61 * NS_PER_S;
+    r.s.turns.due = 0;
+    recording_tick(&r); /* but for what is older than a minute */
+    assert_int_equal(member(0)->share.at, r.s.sampled);
+}
+
 /* What a page costs is learned from what was measured. */
 static void test_costs_are_learned(void **state)
 {
@@ -160,6 +199,7 @@ int main(void)
         TEST(test_whose_comes_first),
         TEST(test_what_is_said_in_between),
         TEST(test_a_large_process_is_read_once_a_minute),
+        TEST(test_nobody_stays_unknown),
         TEST(test_costs_are_learned),
     };
     return cmocka_run_group_tests_name("share", tests, NULL, NULL);
