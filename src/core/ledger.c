@@ -264,24 +264,41 @@ static void count_receipts(struct pr_ledger *l, const struct pr_entities *set)
     l->receipts_window = l->receipts_old + l->receipts_new;
 }
 
+/* Who never waited for anybody stands for itself: that is not looked at, there may be thousands. */
+static void add(struct pr_ledger *l, const struct pr_entity *e, const int *ids, size_t n,
+                double *sum)
+{
+    bool childless = e->reaped[RECEIPT] == 0 && e->reaped[METRIC_CPU_TIME] == 0;
+    bool own = l->own_only || childless;
+    for (size_t k = 0; k < n; k++) {
+        int i = ids[k];
+        if (isnan(e->value[i]) && own)
+            continue;
+        sum[i] += own ? e->value[i] : account_of(l, e, i);
+        l->known[i] |= !isnan(e->value[i]);
+    }
+}
+
 void pr_ledger_settle(struct pr_ledger *l, const struct pr_entities *set, bool last)
 {
     double sum[PROC_METRICS];
+    int ids[PROC_METRICS];
+    size_t n = 0;
     count_receipts(l, set);
     settle_vanished(l, set, last);
     age_receipts(&l->receipts_old, &l->receipts_new, 0);
 
-    for (int i = 0; i < PROC_METRICS; i++)
+    for (int i = 0; i < PROC_METRICS; i++) {
         sum[i] = l->reaped[i] + l->lost[i] - l->before[i];
+        if (pr_metric_in_ledger((enum pr_metric_id)i))
+            ids[n++] = i;
+    }
     for (size_t k = 0; k < set->count; k++) {
         const struct pr_entity *e = set->items[k];
-        bool counts = e->life == LIFE_ALIVE || (e->life == LIFE_VANISHED && e->counts);
-        for (int i = 0; i < PROC_METRICS && counts; i++) {
-            sum[i] += account_of(l, e, i);
-            l->known[i] |= !isnan(e->value[i]);
-        }
+        if (e->life == LIFE_ALIVE || (e->life == LIFE_VANISHED && e->counts))
+            add(l, e, ids, n, sum);
     }
-    for (int i = 0; i < PROC_METRICS; i++)
-        if (pr_metric_in_ledger((enum pr_metric_id)i) && l->known[i])
-            l->total[i] = fmax(pr_value_known(l->total[i]), sum[i]);
+    for (size_t k = 0; k < n; k++)
+        if (l->known[ids[k]])
+            l->total[ids[k]] = fmax(pr_value_known(l->total[ids[k]]), sum[ids[k]]);
 }

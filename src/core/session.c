@@ -273,6 +273,10 @@ static void sample(struct pr_session *s, int64_t now, bool last)
     int64_t cost = ended - s->own_cpu_began + pr_tick_gpu_next(s);
     s->own_cpu_began = ended;
     s->own_cpu += cost;
+    if (s->now.first) { /* the first look at everybody is of the start */
+        s->first_cpu = s->stretched_cpu = cost;
+        cost = s->patient_cost = 0;
+    }
     s->allowance = allowed - cost;
     s->machine_allowance -= cost - s->patient_cost; /* what can wait gives way to the machine */
 }
@@ -324,7 +328,7 @@ static void name_left(struct pr_session *s)
 /* Of what sampling and writing took; starting costs some milliseconds whatever comes. */
 static void check_budget(struct pr_session *s, int64_t cpu)
 {
-    double percent = pr_seconds(cpu) / s->stats.seconds * 100;
+    double percent = pr_seconds(cpu - s->first_cpu) / s->stats.seconds * 100;
     s->over_budget = s->stats.seconds >= 1 && percent > s->config->budget;
     if (s->over_budget)
         pr_event_add(&s->events, EVENT_BUDGET, s->stats.seconds, 0,

@@ -44,8 +44,8 @@ struct pr_session {
     const char *run, *(*summarize)(void *); /* for the sinks: the run, and at its end the summary */
     void *on_sample_data, *summarize_data;
     int64_t step; /* the interval, ns; longer than asked for where the budget demands it */
-    int64_t stretched, stretched_cpu; /* when that was looked at last, and our CPU time then */
-    int timer;                        /* readable when a tick is due */
+    int64_t stretched, stretched_cpu, first_cpu; /* when; our CPU time then; in the first tick */
+    int timer;                                   /* readable when a tick is due */
     int64_t start_boot, start_wall;
     int64_t next, sampled; /* boot time: when a tick is due; of the last sample, 0 for never */
     unsigned long taken, late, missed;
@@ -58,7 +58,7 @@ struct pr_session {
     int own_threads, own_fds; /* of ours, to be taken out where inside */
     _Atomic int record_fds;   /* the same, of the run file: SQLite opens its own in its time */
     struct pr_sink_served served;
-    int64_t own_cpu, own_cpu_began, self_cpu; /* ns: spent in ticks; all, known at the end */
+    int64_t own_cpu, own_cpu_began, self_cpu; /* ns: in ticks, and waiting; all, at the end */
     double self_rss;             /* at the end of the run, before reports; 0 until then */
     struct proctor_snapshot now; /* being made */
     struct pr_average average;

@@ -61,7 +61,7 @@ static int64_t rest_time(const struct pr_entity *e)
 static bool is_due(const struct pr_session *s, const struct pr_tick *t, const struct pr_entity *e)
 {
     return ((unsigned long)e->pid + s->taken) % s->turns.sizes == 0 ||
-           t->now - e->sized_at >= 2 * times[s->turns.crowd].size;
+           t->now - e->sized_at >= 2 * s->turns.size;
 }
 
 enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
@@ -93,12 +93,12 @@ void pr_depth_turns(struct pr_session *s)
     size_t count = s->set.count;
     turns->crowd = s->set.crowd = count * FILES > (size_t)h->hold_limit;
     double passed = pr_seconds(s->now.interval), all = pr_seconds(times[turns->crowd].turn);
-    int64_t size = times[turns->crowd].size;
+    turns->size = times[turns->crowd || s->allowance < 0].size;
     turns->from = count ? (turns->from + turns->count) % count : 0;
     turns->owed += fmax(s->allowance >= 0, passed * fmax(TURN_LEAST, (double)count / all));
     turns->count = (size_t)fmin((double)count, floor(turns->owed));
     turns->owed -= floor(turns->owed);
-    turns->sizes = s->step < size ? (unsigned long)(size / s->step) : 1;
+    turns->sizes = s->step < turns->size ? (unsigned long)(turns->size / s->step) : 1;
     turns->lost = false;
     h->others_limit =
         turns->crowd ? (int)fmax(0, h->hold_limit - (double)count - SPARE) : h->hold_limit;

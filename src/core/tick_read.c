@@ -220,15 +220,19 @@ static void take_off(double *v, double by)
     *v = *v < by ? 0 : *v - by;
 }
 
-/* Inside a process of the job: our own threads, descriptors and CPU time are not the job's. As much
- * as there was when it was read; descriptors are counted in a full reading alone. */
-static void take_ourselves_out(const struct pr_session *s, struct pr_entity *e, enum pr_depth depth)
+/* CPU time of ours in the process that we are in, ns. */
+static int64_t own_cpu(const struct pr_session *s)
 {
     int64_t cpu = s->own_cpu + pr_clock_thread_cpu() - s->own_cpu_began;
-    cpu += pr_gpu_start_cpu(s->machine.gpu);
-    if (s->queue)
-        cpu += pr_queue_cpu(s->queue);
-    cpu += s->served.cpu;
+    cpu += pr_gpu_start_cpu(s->machine.gpu) + s->served.cpu;
+    return cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
+}
+
+/* Inside a process of the job: our own threads, descriptors and CPU time are not the job's. As much
+ * as there was when it was read; descriptors are counted in a full reading alone. */
+static void take_ourselves_out(const struct pr_session *s, struct pr_entity *e, enum pr_depth depth,
+                               int64_t cpu)
+{
     double seconds = pr_seconds(cpu);
     take_off(&e->value[METRIC_CPU_TIME], seconds);
     take_off(&e->value[METRIC_CPU_SYSTEM], seconds); /* nearly all that we do is in the kernel */
@@ -242,6 +246,8 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
                         size_t k)
 {
     pr_source_read(t, e, SOURCE_pid_clock);
+    bool ourselves = e->pid == s->inside;
+    int64_t ours = ourselves ? own_cpu(s) : 0;
     enum pr_depth depth = pr_depth_of(s, t, e, k);
     bool first_time = !s->turns.again || !e->looks;
     if (depth < DEPTH_TIMES) {
@@ -257,8 +263,8 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
     e->awaited = false;
     take_clock(s, e);
     read_files(s, t, e, depth);
-    if (e->pid == s->inside)
-        take_ourselves_out(s, e, depth);
+    if (ourselves)
+        take_ourselves_out(s, e, depth, ours);
     if (s->gone || pr_entity_is_dead(e))
         blank_gauges(e);
     e->no_mm = borrows_memory(s, e);

@@ -2,14 +2,15 @@
 /* PSS by budget. What a reading will cost is known from the last one and from how the size has
  * changed since. The oldest and those that changed most come first, as far as the budget goes; one
  * that would hold the process up for long comes once a minute at the most. In between PSS is what
- * was read plus the change of RSS. Where all else leaves nothing of the budget, a part of it is for
- * those of whom nothing is known, or nothing of the last minute. */
+ * was read plus the change of RSS. Where all else leaves nothing of the budget, a fifth of it on
+ * top is for those of whom nothing is known, or nothing of the last minute. */
 #include <math.h>
 
 #include "core/tick.h"
 #include "util/clock.h"
 
-#define WINDOW      64               /* members that are put in order at once */
+#define WINDOW      64               /* members that are put in order at once, */
+#define POOR_MOST   512              /* and looked at in a tick where no budget is left */
 #define STALL       (NS_PER_S / 100) /* so long a process should not be held up, */
 #define STALL_AGAIN (60 * NS_PER_S)  /* but this seldom */
 #define QUIET_FOR                                                                                  \
@@ -116,28 +117,51 @@ static void read_one(struct pr_session *s, const struct pr_tick *t, struct pr_en
     learn(s, e, cost);
 }
 
+/* What those may use who cannot stay unknown; debts are forgotten after ten seconds. */
+static void earn(struct pr_session *s)
+{
+    double second = DUE_PART * s->config->budget * 1e7;
+    double saved = s->turns.due + second * pr_seconds(s->now.interval);
+    if (s->now.first)
+        s->turns.due = DUE_FIRST;
+    else
+        s->turns.due = fmax(-10 * second, fmin(second, saved));
+}
+
 static bool may_read(const struct pr_session *s)
 {
     return s->allowance >= 0 || s->turns.due >= 0;
 }
 
-static void read_some(struct pr_session *s, const struct pr_tick *t)
+/* How many of them were read. */
+static size_t read_window(struct pr_session *s, const struct pr_tick *t, size_t from, size_t count)
 {
     struct candidate window[WINDOW];
-    size_t all = s->set.count, from = s->turns.share, read = 0;
-    double second = DUE_PART * s->config->budget * 1e7;
-    double saved = fmin(second, s->turns.due + second * pr_seconds(s->now.interval));
-    s->turns.due = s->now.first ? DUE_FIRST : saved;
-    bool poor = s->allowance < 0 && s->turns.due >= 0;
-    for (size_t done = 0; done < all && may_read(s); done += WINDOW) {
-        size_t count = all - done < WINDOW ? all - done : WINDOW;
-        size_t n = fill(s, t->now, from + done, count, window);
-        for (size_t i = 0; i < n && can_pay(s, window[i].e, t->now); i++, read++)
-            read_one(s, t, window[i].e);
-        s->turns.share = (from + done + count) % all;
+    size_t n = fill(s, t->now, from, count, window), read = 0;
+    for (size_t i = 0; i < n && may_read(s); i++) {
+        bool poor = s->allowance < 0, pays = can_pay(s, window[i].e, t->now);
+        if (!pays && !poor)
+            break; /* it comes first, when enough is saved */
+        if (!pays)
+            continue;
+        read_one(s, t, window[i].e);
+        read++;
     }
-    if (poor && !read) /* nobody needs it: not asked again for a second */
-        s->turns.due = -second;
+    return read;
+}
+
+static void read_some(struct pr_session *s, const struct pr_tick *t)
+{
+    size_t count = s->set.count, from = s->turns.share, read = 0;
+    bool poor = s->allowance < 0 && s->turns.due >= 0;
+    size_t all = poor && count > POOR_MOST ? POOR_MOST : count;
+    for (size_t done = 0; done < all && may_read(s); done += WINDOW) {
+        size_t some = all - done < WINDOW ? all - done : WINDOW;
+        read += read_window(s, t, from + done, some);
+        s->turns.share = (from + done + some) % count;
+    }
+    if (poor && !read && all == count) /* nobody needs it: not asked again for a second */
+        s->turns.due = -DUE_PART * s->config->budget * 1e7;
 }
 
 /* What is between two readings; never above the size. */
@@ -154,6 +178,8 @@ void pr_tick_shares(struct pr_session *s, const struct pr_tick *t)
 {
     if (!(s->select.reads & READ_SMAPS))
         return;
+    if (!s->turns.again)
+        earn(s);
     if (!s->gone && s->set.count)
         read_some(s, t);
     for (size_t k = 0; k < s->set.count; k++) {

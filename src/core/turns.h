@@ -21,9 +21,10 @@ struct pr_turns {
     size_t from, count;  /* members of whom everything is read */
     double owed;         /* parts of a turn, left for the next tick */
     size_t share;        /* the next whose PSS is looked at */
-    double due;          /* ns that first readings of PSS may use where no budget is left */
+    double due;          /* ns that PSS which is not known may take where no budget is left */
     double page_cost;    /* ns that PSS takes for a page, 0 before anything was measured */
-    unsigned long sizes; /* one in so many has its size looked at though it has not run */
+    int64_t size;        /* ns in which a size is looked at though nothing tells of another */
+    unsigned long sizes; /* ticks of that */
     bool crowd;          /* more members than descriptors can be held of */
     bool again;          /* the second reading of one sample */
     bool lost;           /* somebody has ended: who has not run may still have another parent */

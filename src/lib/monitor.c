@@ -339,6 +339,8 @@ static void *sampler(void *data)
     pr_handover_close(&m->handover);
     if (over) /* else stop() does it */
         pr_session_end(&m->session);
+    else
+        m->session.own_cpu += pr_clock_thread_cpu() - m->session.own_cpu_began;
     m->session.own_thread = false;
     return NULL;
 }

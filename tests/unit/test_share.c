@@ -170,10 +170,17 @@ static void test_nobody_stays_unknown(void **state)
     recording_tick(&r); /* and not again, */
     assert_int_equal(member(0)->share.at, then);
     assert_true(r.s.turns.due < 0); /* nor is it asked again soon */
-    member(0)->share.at -= 61 * NS_PER_S;
+    member(2)->share.at -= 61 * NS_PER_S;
+    struct fake_process grown = job[0]; /* it comes first, and cannot be paid for */
+    grown.rss_pages += 5000;
+    tree_process(r.dir, grown);
     r.s.turns.due = 0;
     recording_tick(&r); /* but for what is older than a minute */
-    assert_int_equal(member(0)->share.at, r.s.sampled);
+    assert_int_equal(member(2)->share.at, r.s.sampled);
+    assert_int_equal(member(0)->share.at, then);
+    r.s.turns.due = -1e18;
+    recording_tick(&r);
+    assert_true(r.s.turns.due > -1e9); /* no debt lasts for ever */
 }
 
 /* What a page costs is learned from what was measured. */
