@@ -25,7 +25,7 @@ test:
 
 # The longer suite: everything in `make test`, and the parts that take their time.
 test-full:
-	@tools/install-deps test
+	@tools/install-deps full
 	@$(PYTHON) tools/run_tests.py --full
 
 # Every parser with any bytes: `make fuzz SECONDS=600`.

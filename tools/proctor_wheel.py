@@ -47,12 +47,17 @@ def version():
     return re.search(r"version: '([^']+)'", (ROOT / "meson.build").read_text()).group(1)
 
 
+def outside(*args):
+    """pip hides the packages of its interpreter from what it builds; meson may be one of them."""
+    env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONNOUSERSITE")}
+    subprocess.run(args, check=True, cwd=ROOT, stdout=sys.stderr, env=env)
+
+
 def built(folder):
     """The two files, after a build where there was none."""
     if not (folder / "build.ninja").exists():
-        subprocess.run(["meson", "setup", folder, "-Dtests=disabled"], check=True, cwd=ROOT, stdout=sys.stderr)
-    subprocess.run(["ninja", "-C", folder, "--quiet", "proctor-portable", f"libproctor.so.{version()}"], check=True, cwd=ROOT,
-                   stdout=sys.stderr)
+        outside("meson", "setup", folder, "-Dtests=disabled")
+    outside("ninja", "-C", folder, "--quiet", "proctor-portable", f"libproctor.so.{version()}")
     return folder / f"libproctor.so.{version()}", folder / "proctor-portable"
 
 

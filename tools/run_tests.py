@@ -225,11 +225,10 @@ def main():
     began = time.monotonic()
     count = Count()
     kinds = []
+    longer = {"PROCTOR_TEST_FULL": "1"} if full else {}
     for folder, options in BUILDS.items():
         sanitized = folder == "build-asan"
-        env = {**SANITIZER, "PROCTOR_TEST_SANITIZED": "1"} if sanitized else {}
-        if full:
-            env["PROCTOR_TEST_FULL"] = "1"
+        env = {**longer, **SANITIZER, "PROCTOR_TEST_SANITIZED": "1"} if sanitized else longer
         if not build(folder, options):
             count.add(0, 1)
             continue
@@ -237,7 +236,7 @@ def main():
         kinds.append([(folder, env, ["tests/cli"] if sanitized else ["tests/cli", "tests/project"])])
     if kinds:
         # An interpreter cannot load what the sanitizers need first.
-        kinds[-1].append(("build-test", {}, ["tests/python"]))
+        kinds[-1].append(("build-test", longer, ["tests/python"]))
         pytest(count, kinds)
     seconds = 60 if full else 20
     fuzzing = begin_fuzz(seconds)

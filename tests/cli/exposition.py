@@ -3,12 +3,12 @@
 import json
 import re
 import shutil
-import socket
 import subprocess
 import urllib.parse
 import urllib.request
 
 from proctor_cli import skip_visibly, wait_until
+from servers import free_port
 
 SAMPLE = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\} (\S+)')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -18,12 +18,6 @@ def need(*programs):
     for program in programs:
         if not shutil.which(program):
             skip_visibly(f"{program} is not installed")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def parse(text):

@@ -8,25 +8,18 @@ import ssl
 import subprocess
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
+
+from servers import Quiet
 
 RUN = "0123456789abcdef0123456789abcdef"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Quiet):
     """As much of the two as a run needs; `fault`, where there is one, answers instead."""
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
 
     def answer(self, status=200, body=b"{}", headers=()):
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        super().answer(status, body, headers)
 
     def handle_any(self):
         server = self.server

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -12,6 +11,7 @@ import urllib.request
 import venv
 
 from proctor_cli import ROOT, skip_visibly, wait_until
+from servers import free_port
 
 PACKAGE = "mlflow==3.17.2"
 PLACE = ROOT / "build" / "mlflow"
@@ -29,12 +29,6 @@ def install():
         skip_visibly(f"pip install {PACKAGE}: {done.stderr.strip().splitlines()[-1:]}")
     (PLACE / "installed").touch()
     return python
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Mlflow:

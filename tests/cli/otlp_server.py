@@ -2,21 +2,18 @@
 """Who takes OTLP: the receiver of the OpenTelemetry collector, built below build/ at its first use, and a server that
 answers as a test wants it; and the points that a run file has."""
 import gzip
-import hashlib
 import json
-import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
-from mlflow_server import free_port
-from proctor_cli import ROOT, open_run, skip_visibly, wait_until
+from proctor_cli import ROOT, open_run, wait_until
+from servers import Quiet, free_port, go_program
 
 SOURCE = ROOT / "tests" / "otelcol"
 PLACE = ROOT / "build" / "otelcol"
@@ -24,34 +21,12 @@ PLACE = ROOT / "build" / "otelcol"
 
 # --- the collector --------------------------------------------------------------------------------
 
-def build():
-    """The program; made again where its source is another one. Skips where it cannot be made."""
-    program, done = PLACE / "otelcol", PLACE / "built"
-    name = hashlib.sha256(b"".join((SOURCE / f).read_bytes() for f in ("main.go", "go.mod", "go.sum"))).hexdigest()
-    if done.exists() and done.read_text() == name:
-        return program
-    go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
-    if not go:
-        skip_visibly("go is not there")
-    PLACE.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, "GOPATH": str(PLACE / "go"), "GOCACHE": str(PLACE / "cache"), "GOFLAGS": "-modcacherw",
-           "CGO_ENABLED": "0"}
-    # Not optimized: that would take twice as long.
-    made = subprocess.run([go, "build", "-gcflags=all=-N -l", "-ldflags=-s -w", "-o", program, "."], cwd=SOURCE, env=env,
-                          capture_output=True, text=True)
-    if made.returncode:
-        skip_visibly(f"go build of the collector: {made.stderr.strip().splitlines()[-3:]}")
-    shutil.rmtree(PLACE / "cache")  # only the program is needed again
-    shutil.rmtree(PLACE / "go")
-    done.write_text(name)
-    return program
-
-
 class Collector:
     """What it takes is in a file, a request on a line, before it answers. Killed and started again it is the same."""
 
     def __init__(self, folder):
-        self.program = build()
+        # Not optimized: that would take twice as long.
+        self.program = go_program(SOURCE, PLACE, "otelcol", "-gcflags=all=-N -l")
         self.folder = folder
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -87,20 +62,7 @@ class Collector:
 
 # --- a server that does what it is told -----------------------------------------------------------
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, status=200, body=b"", headers=()):
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
+class Handler(Quiet):
     def do_POST(self):
         server = self.server
         self.body = self.rfile.read(int(self.headers["Content-Length"]))

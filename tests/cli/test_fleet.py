@@ -11,8 +11,9 @@ import sys
 import pytest
 import yaml
 
-from exposition import Prometheus, free_port, need
+from exposition import Prometheus, need
 from proctor_cli import ROOT, SANITIZED, finish, open_run, query, said, skip_visibly, wait_until
+from servers import free_port
 
 sys.path.insert(0, str(ROOT / "tests/golden/report"))
 import renew  # noqa: E402: the run whose rows are known

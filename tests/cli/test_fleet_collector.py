@@ -2,59 +2,30 @@
 """examples/fleet/otel-collector.yaml in the OpenTelemetry collector itself, which is built below build/ at its first
 use (tests/fleetcol). That takes some 100 s of CPU time, and so this is a part of `make test-full`."""
 import gzip
-import hashlib
 import os
-import shutil
 import subprocess
 import threading
 import urllib.request
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from exposition import free_port
-from proctor_cli import PROCTOR, ROOT, skip_visibly, wait_until
+from proctor_cli import PROCTOR, ROOT, wait_until
+from servers import Quiet, free_port, go_program
 
 SOURCE, PLACE = ROOT / "tests/fleetcol", ROOT / "build/fleetcol"
 CONFIG = ROOT / "examples/fleet/otel-collector.yaml"
 NODES = 4
 
 
-def build():
-    """The program; made again where its source is another one."""
-    program, done = PLACE / "fleetcol", PLACE / "built"
-    name = hashlib.sha256(b"".join((SOURCE / f).read_bytes() for f in ("main.go", "go.mod", "go.sum"))).hexdigest()
-    if done.exists() and done.read_text() == name:
-        return program
-    go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
-    if not go:
-        skip_visibly("go is not there")
-    PLACE.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, "GOPATH": str(PLACE / "go"), "GOCACHE": str(PLACE / "cache"), "GOFLAGS": "-modcacherw",
-           "CGO_ENABLED": "0"}
-    made = subprocess.run([go, "build", "-ldflags=-s -w", "-o", program, "."], cwd=SOURCE, env=env,
-                          capture_output=True, text=True)
-    if made.returncode:
-        skip_visibly(f"go build of the collector: {made.stderr.strip().splitlines()[-3:]}")
-    shutil.rmtree(PLACE / "cache")  # only the program is needed again
-    shutil.rmtree(PLACE / "go")
-    done.write_text(name)
-    return program
-
-
-class Store(BaseHTTPRequestHandler):
+class Store(Quiet):
     """What the collector hands on to."""
-
-    def log_message(self, *_):
-        pass
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.got.append((self.path, gzip.decompress(body)))
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+        self.answer()
 
 
 @pytest.fixture
@@ -68,7 +39,7 @@ def store():
 
 
 def takes_it_and_hands_it_on(proctor, store):
-    program, port = build(), free_port()
+    program, port = go_program(SOURCE, PLACE, "fleetcol"), free_port()
     env = {**os.environ, "STORE": f"http://127.0.0.1:{store.server_address[1]}"}
     checked = subprocess.run([program, "validate", "--config", CONFIG], env=env, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr

@@ -12,8 +12,9 @@ import time
 
 import pytest
 
-from exposition import Prometheus, free_port, lint, parse, whole
+from exposition import Prometheus, lint, parse, whole
 from proctor_cli import PROCTOR, ROOT, SANITIZED, finish, problems, said, wait_until
+from servers import free_port
 
 FAKE = pathlib.Path(os.environ.get("PROCTOR_BUILD") or pathlib.Path(PROCTOR).parent) / "tests/fake_nvml"
 OPEN = "application/openmetrics-text"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from faulty_server import FAULTS, RUN, Handler, Server, make_certificate, with_tls
-from mlflow_server import free_port
 from proctor_cli import PROCTOR, SLACK, finish, open_run, query, said, skip_visibly, wait_until
+from servers import free_port
 
 BUILD = Path(os.environ.get("PROCTOR_BUILD") or Path(PROCTOR).parent)
 SECRET = "h1dden-pass"

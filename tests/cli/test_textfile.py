@@ -7,8 +7,9 @@ import urllib.request
 
 import pytest
 
-from exposition import free_port, lint, need, parse, whole
+from exposition import lint, need, parse, whole
 from proctor_cli import finish, problems, read_csv, said, skip_visibly, wait_until
+from servers import free_port
 
 RUN_ID = r"\d{8}T\d{6}Z-[0-9a-f]{8}"
 

@@ -106,3 +106,15 @@ def test_both_builds_are_tried_and_nothing_is_lost(runner, tmp_path, capfd):
 
 def test_what_is_to_be_alone_is_there(runner):
     assert all((ROOT / name).exists() for name in runner.ALONE)
+
+
+@pytest.mark.parametrize("words, full", [(["--full"], True), ([], False)])
+def test_the_longer_suite_is_longer_everywhere(runner, monkeypatch, words, full):
+    suites = []
+    monkeypatch.setattr(runner.sys, "argv", ["run_tests.py", *words])
+    monkeypatch.setattr(runner, "pytest", lambda count, lanes: suites.extend(suite for lane in lanes for suite in lane))
+    for name, answer in (("build", True), ("unit", None), ("begin_fuzz", None), ("browser", None), ("fuzz", None)):
+        monkeypatch.setattr(runner, name, lambda *_, answer=answer: answer)
+    runner.main()
+    assert {path for _, _, paths in suites for path in paths} == {"tests/cli", "tests/project", "tests/python"}
+    assert all((env.get("PROCTOR_TEST_FULL") == "1") == full for _, env, _ in suites), suites
