@@ -9,6 +9,7 @@ from proctor._library import Error, command
 
 
 def main() -> None:
+    """The command takes the place of the interpreter."""
     try:
         program = command()
     except Error as e:

@@ -4,27 +4,51 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, Callable, Optional, overload
+from typing import Any, Callable, Optional, Protocol, TypeVar, overload
 
 from proctor._delivery import logger
 from proctor._monitor import F, Monitor, Path
 from proctor._values import Summary
 
+F_co = TypeVar("F_co", bound=Callable[..., Any], covariant=True)
+R = TypeVar("R")
+
+
+class Monitored(Protocol[F_co]):
+    """What `monitored` makes of a function, for those who check types. It is a function all the same."""
+
+    @property
+    def summary(self) -> Summary:
+        """What the last call used. It is not there before the first one has ended."""
+
+    @property
+    def __call__(self) -> F_co:
+        """It is called as before."""
+
+    @overload
+    def __get__(self, instance: None, owner: Any) -> Monitored[F_co]: ...
+
+    # How to take the first one away from parameters can be said only from Python 3.10 on: of a method the result
+    # is checked, its arguments are not.
+    @overload
+    def __get__(self: Monitored[Callable[..., R]], instance: object, owner: Any) -> Monitored[Callable[..., R]]: ...
+
 
 @overload
-def monitored(function: F) -> F: ...
+def monitored(function: F) -> Monitored[F]: ...
 
 
 @overload
 def monitored(*, on_summary: Optional[Callable[[Summary], Any]] = ..., report: Optional[Path] = ...,
-              **options: Any) -> Callable[[F], F]: ...
+              **options: Any) -> Callable[[F], Monitored[F]]: ...
 
 
 def monitored(function: Optional[F] = None, *, on_summary: Optional[Callable[[Summary], Any]] = None,
               report: Optional[Path] = None, **options: Any) -> Any:
     """Records each call of a function, coroutine or generator (from its first item to its last).
 
-    What a call used is logged, given to `on_summary`, and kept as `function.summary` until the next one;
+    What a call used is logged, given to `on_summary`, and kept as `function.summary` until the next one
+    (before the first one has ended there is no such attribute);
     `report` is written after each, for which `output` is needed. Other keywords are those of `Monitor`.
 
         >>> @monitored(interval=0.1)
@@ -99,7 +123,6 @@ def _wrap(function: Any, on_summary: Optional[Callable[[Summary], Any]], report:
             with call():
                 return function(*args, **kwargs)
     functools.update_wrapper(wrapper, function)
-    wrapper.summary = None
     return wrapper
 
 

@@ -209,7 +209,12 @@ def _candidates() -> list[str]:
 
 
 def command() -> str:
-    """The path of the `proctor` command: that of the wheel, else the one in PATH."""
+    """The path of the `proctor` command: that of the wheel, else the one in PATH.
+
+        >>> import proctor
+        >>> os.path.basename(proctor.command())
+        'proctor'
+    """
     import shutil
     found = os.environ.get("PROCTOR_COMMAND") or next((p for p in _candidates() if os.access(p, os.X_OK)), None)
     found = found or shutil.which("proctor")

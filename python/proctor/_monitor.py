@@ -227,7 +227,14 @@ class Monitor:
     # --- recording
 
     def start(self) -> Monitor:
-        """Samples from a native thread until `stop`."""
+        """Samples from a native thread until `stop`. `with` does both.
+
+            >>> m = Monitor(interval=0.01).start()
+            >>> m.running
+            True
+            >>> m.stop()["procs"].peak >= 1
+            True
+        """
         with self._lock:
             native = self._ready()
             if native.sampling:
@@ -264,8 +271,15 @@ class Monitor:
             return _library.snapshot(_library.function("monitor_latest")(native.pointer), self._wants)
 
     def stop(self) -> Optional[Summary]:
-        """Takes the last sample and ends the record. A second call does nothing. None where nothing was
-        recorded."""
+        """Takes the last sample and ends the record; gives its summary. A second call does nothing. None where
+        nothing was recorded.
+
+            >>> m = Monitor()
+            >>> print(m.stop())
+            None
+            >>> m.start().stop() is m.summary
+            True
+        """
         with self._lock:
             native = self._native
             if native is None or not native.begun:
@@ -326,7 +340,13 @@ class Monitor:
 
     def mark(self, name: str, /, **values: Any) -> None:
         """Something happened just now, with what is to be said of it. Nothing happens while the monitor
-        is off."""
+        is off.
+
+            >>> with Monitor() as m:
+            ...     m.mark("epoch", step=3)
+            >>> [dict(e["data"]) for e in m.summary.data["events"] if e["type"] == "mark"]
+            [{'step': 3}]
+        """
         said = json.dumps(values, default=_plain) if values else None
         self._annotate("monitor_mark", _library.encoded(name), said.encode() if said else None)
 
@@ -347,7 +367,16 @@ class Monitor:
         return output
 
     def report(self, path: Path) -> None:
-        """Writes a report: .html, .md, .txt, .svg, .png or .json. Needs `output`."""
+        """Writes a report: .html, .md, .txt, .svg, .png or .json. Needs `output`.
+
+            >>> import tempfile
+            >>> folder = tempfile.mkdtemp()
+            >>> with Monitor(output=os.path.join(folder, "a.proctor")) as m:
+            ...     pass
+            >>> m.report(os.path.join(folder, "a.html"))
+            >>> sorted(os.listdir(folder))
+            ['a.html', 'a.proctor']
+        """
         from proctor._run import Run
         if self.output is None:
             raise _library.Error(errno.EINVAL, "a report is made of a run file: give the monitor an output")

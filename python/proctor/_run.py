@@ -45,7 +45,12 @@ class Run:
 
     @classmethod
     def open(cls, run: Path = "last") -> Run:
-        """Opens a run; `Error` where there is none, or it cannot be read."""
+        """Opens a run; `Error` where there is none, or it cannot be read.
+
+            >>> made = run(["true"])
+            >>> Run.open(made.id).path == Run.open(made.path).path == made.path
+            True
+        """
         pointer = ctypes.c_void_p()
         _library.call("run_open", ctypes.byref(pointer), _library.encoded(os.fspath(run)))
         return cls(pointer.value)
@@ -53,7 +58,12 @@ class Run:
     @staticmethod
     def ls() -> list[Mapping[str, Any]]:
         """The recorded runs of this user, as `proctor ls --json` has them: `id`, `name`, `command`,
-        `started`, `duration`, `status`, `file`... Open one by its `file`."""
+        `started`, `duration`, `status`, `file`... Open one by its `file`.
+
+            >>> made = run(["true"])
+            >>> [row["status"] for row in Run.ls() if row["id"] == made.id]
+            ['ok']
+        """
         found: list[Mapping[str, Any]] = []
 
         def add(line: bytes, _: Any) -> None:
@@ -81,6 +91,7 @@ class Run:
 
     @property
     def id(self) -> str:
+        """The name by which it is found; its beginning is enough where no other begins so."""
         return os.fsdecode(_library.function("run_id")(self._open()) or b"")
 
     @property
@@ -100,7 +111,12 @@ class Run:
     def samples(self, keys: Optional[Sequence[str]] = None) -> dict[str, array[Any]]:
         """Columns by key (one, or several), each an array of doubles, NaN where a value is absent; by default of all
         metrics that are known at all. Besides, `time` (Unix nanoseconds, integers), `elapsed` and
-        `interval` (seconds)."""
+        `interval` (seconds).
+
+            >>> columns = run(["sleep", "0.05"], interval=0.01).samples(["mem.rss"])
+            >>> [(name, column.typecode) for name, column in columns.items()]
+            [('time', 'q'), ('elapsed', 'd'), ('interval', 'd'), ('mem.rss', 'd')]
+        """
         lib = _library.library()
         keys = [keys] if isinstance(keys, str) else keys
         unknown = [key for key in keys or () if key not in lib.places]
@@ -128,14 +144,23 @@ class Run:
         return found
 
     def to_pandas(self, keys: Optional[Sequence[str]] = None) -> Any:
-        """The samples as a DataFrame, indexed by time (UTC). Needs pandas."""
+        """The samples as a DataFrame, indexed by time (UTC). Needs pandas.
+
+            >>> frame = run(["sleep", "0.05"], interval=0.01).to_pandas(["mem.rss"])
+            >>> frame.index.name, list(frame.columns)
+            ('time', ['elapsed', 'interval', 'mem.rss'])
+        """
         pandas = import_module("pandas")
         columns: dict[str, Any] = dict(self.samples(keys))
         index = pandas.DatetimeIndex(pandas.to_datetime(list(columns.pop("time")), unit="ns", utc=True), name="time")
         return pandas.DataFrame(columns, index=index)
 
     def to_polars(self, keys: Optional[Sequence[str]] = None) -> Any:
-        """The samples as a DataFrame of polars; null where a value is absent. Needs polars."""
+        """The samples as a DataFrame of polars; null where a value is absent. Needs polars.
+
+            >>> run(["sleep", "0.05"], interval=0.01).to_polars(["mem.rss"]).columns
+            ['time', 'elapsed', 'interval', 'mem.rss']
+        """
         polars = import_module("polars")
         columns: dict[str, Any] = dict(self.samples(keys))
         frame = polars.DataFrame({name: list(column) for name, column in columns.items()})
@@ -171,10 +196,12 @@ class Run:
 
     @property
     def stdout(self) -> Any:
+        """What the command has printed, where it was to be captured; else None."""
         return self._completed().stdout
 
     @property
     def stderr(self) -> Any:
+        """The same of standard error."""
         return self._completed().stderr
 
     def check_returncode(self) -> None:

@@ -9,7 +9,12 @@ from typing import Any, NamedTuple, Optional
 
 
 class Metric(NamedTuple):
-    """A row of the catalogue. `scope` says of what it is known: "process, job", "system", "gpu"..."""
+    """A row of the catalogue. `scope` says of what it is known: "process, job", "system", "gpu"...
+
+        >>> import proctor
+        >>> [(m.unit, m.kind) for m in proctor.metrics() if m.key == "mem.rss"]
+        [('bytes', 'gauge')]
+    """
 
     key: str
     unit: str
@@ -57,7 +62,13 @@ class _Values(Mapping[str, float]):
 
 
 class Process(_Values):
-    """One process of the job in a snapshot, a mapping of its values: `p["mem.rss"]`."""
+    """One process of the job in a snapshot, a mapping of its values: `p["mem.rss"]`.
+
+        >>> import os, proctor
+        >>> (p,) = proctor.Monitor(children=False, processes=True).collect().processes
+        >>> p.pid == os.getpid(), p["mem.rss"] > 0
+        (True, True)
+    """
 
     __slots__ = ("_command", "_pid")
 
@@ -68,6 +79,7 @@ class Process(_Values):
 
     @property
     def pid(self) -> int:
+        """The number that the kernel has for it, in the namespace of who looks."""
         return self._pid
 
     @property
@@ -80,7 +92,13 @@ class Process(_Values):
 
 
 class Device(_Values):
-    """A core, disk, filesystem, interface or GPU in a snapshot, a mapping of its values."""
+    """A core, disk, filesystem, interface or GPU in a snapshot, a mapping of its values.
+
+        >>> import proctor
+        >>> found = proctor.Monitor(system=True, devices=True).collect().devices
+        >>> [d.name for d in found if d.kind == "core"] != []
+        True
+    """
 
     __slots__ = ("_kind", "_name")
 
@@ -91,10 +109,12 @@ class Device(_Values):
 
     @property
     def kind(self) -> str:
+        """One of "core", "disk", "filesystem", "interface" and "gpu"."""
         return self._kind
 
     @property
     def name(self) -> str:
+        """As the kernel or the driver calls it, or where a file system is mounted."""
         return self._name
 
     def __repr__(self) -> str:
@@ -105,6 +125,13 @@ class Snapshot(_Values):
     """One sample: a mapping of the job's and the machine's values. A key that is absent is not in it.
 
     `snapshot["mem.rss"]`, `snapshot.get("gpu.usage")`, `snapshot.elapsed`.
+
+        >>> import proctor
+        >>> one = proctor.Monitor().collect()
+        >>> one["mem.rss"] > 0, one.elapsed >= 0
+        (True, True)
+        >>> "cpu.usage" in one     # a first sample has no rate
+        False
     """
 
     __slots__ = ("_devices", "_elapsed", "_interval", "_processes", "_time")

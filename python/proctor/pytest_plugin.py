@@ -95,6 +95,8 @@ def broken(item: pytest.Item, found: Used) -> list[str]:
 
 
 class Plugin:
+    """What pytest calls: it measures each test, and holds it to its limits."""
+
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._show = bool(config.getoption("--proctor"))

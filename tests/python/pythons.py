@@ -66,21 +66,21 @@ def clean_environment(folder, **more):
             "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
-def run_script(python, text, folder, *args, env=None, good=True, flags=(), before=()):
+def run_script(python, text, folder, *args, env=None, good=True, flags=(), before=(), patience=PATIENCE):
     """A script in a process of its own, started by `before`. It says what is wrong by an exception."""
     done = subprocess.run([*before, python, *flags, "-c", textwrap.dedent(text), *map(str, args)], cwd=folder,
                           env=env or clean_environment(folder, **PLACES), capture_output=True, text=True,
-                          timeout=PATIENCE)
+                          timeout=patience)
     assert not good or done.returncode == 0, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
 
-def tools(name, *packages, python=sys.executable):
-    """An environment with packages of the index, made below build/ at its first use."""
+def tools(name, *packages, system=False):
+    """An environment with packages of the index (system: and Debian's), made below build/ at its first use."""
     place = ROOT / "build" / f"python-{name}"
     mark = place / "installed"
     if not mark.exists() or mark.read_text() != " ".join(packages):
-        venv.create(place, with_pip=True, clear=True)
+        venv.create(place, with_pip=True, clear=True, system_site_packages=system)
         done = subprocess.run([place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                                *packages], capture_output=True, text=True)
         if done.returncode:

@@ -11,6 +11,45 @@ def test_debians_and_the_default_one_are_tested():
     assert "debian" in PYTHONS and (default[1] in PYTHONS.values() or default[0] < (3, 9)), PYTHONS
 
 
+PROMISED = """
+    import proctor, sys
+    seen = []
+    callback = seen.append
+    with proctor.Monitor(interval=0.5, output="run.proctor", on_sample=callback) as m:   # this process and its children
+        with m.phase("load"): ...
+        m.mark("epoch", step=3)
+    print(m.summary["mem.pss"].peak); m.report("run.html")
+    assert m.summary["mem.pss"]._fields == ("total", "peak", "mean", "min", "last", "at")
+    assert 1e6 < m.summary["mem.pss"].peak < 1e9 and len(seen) >= 2
+    assert "<html" in open("run.html").read()
+    @proctor.monitored
+    def function(): return 1
+    @proctor.monitored(interval=0.1)
+    def generator(): yield 1
+    @proctor.monitored(interval=0.1)
+    async def coroutine(): return 1
+    import asyncio
+    assert function() == 1 and list(generator()) == [1] and asyncio.run(coroutine()) == 1
+    assert all(f.summary["mem.pss"].peak > 1e6 for f in (function, generator, coroutine))
+    r = proctor.run([sys.executable, "-c", ""])
+    assert isinstance(r, proctor.Run) and r.returncode == 0
+    """
+
+
+def test_the_interface_is_as_promised(python):
+    """The calls of the specification, as they stand there."""
+    done = python(PROMISED)
+    assert float(done.stdout) > 1e6
+
+
+def test_the_interface_is_as_promised_with_pandas(tmp_path):
+    where = tools("frames", "pandas==2.3.3", "polars==1.35.2")
+    run_script(where / "python", PROMISED + """
+    frame = proctor.Run.open("run.proctor").to_pandas()
+    assert list(frame["mem.rss"]) == [one["mem.rss"] for one in seen]
+    """, tmp_path)
+
+
 def test_a_monitor_measures_what_is_known(python):
     """CPU time by the thread's own clock, memory that is really touched, a child, phases and marks."""
     python("""
@@ -210,6 +249,7 @@ def test_decorated_functions(python):
         def plain(a, *, b):
             "doc"
             return a + b
+        assert not hasattr(plain, "summary")  # what types say is there is there, or nothing is
         assert plain(1, b=2) == 3 and plain.__doc__ == "doc" and plain.summary["procs"].peak == 1
         @proctor.monitored(interval=0.01, on_summary=got.append, name="g")
         def generator():
@@ -236,6 +276,11 @@ def test_decorated_functions(python):
             for i in range(3): yield i
         async def all_items(): return [i async for i in items()]
         assert asyncio.run(all_items()) == [0, 1, 2] and len(got) == 1
+        class Worker:
+            @proctor.monitored
+            def work(self, a): return self, a
+        worker = Worker()
+        assert worker.work(3) == (worker, 3) and worker.work.summary is Worker.work.summary
         @proctor.monitored
         def fails(): raise ZeroDivisionError
         try: fails()

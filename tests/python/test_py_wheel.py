@@ -2,8 +2,11 @@
 """`make wheel`: one file with everything, used where there is neither a compiler nor any of our parts."""
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
+import venv
 import zipfile
 
 import pytest
@@ -36,6 +39,14 @@ def bare(folder, installed, **more):
     return clean_environment(folder, PATH=str(installed.parent), **more)
 
 
+def no_development():
+    """Words before a command that let it see neither headers nor a compiler, where that may be done."""
+    unshare, sh, mount = map(shutil.which, ("unshare", "sh", "mount"))  # the script's own PATH has none of them
+    hide = f'for i in /usr/include /usr/lib/gcc; do {mount} -t tmpfs none $i || exit 1; done; exec "$@"'
+    words = [unshare, "--mount", sh, "-c", hide, "sh"]
+    return words if subprocess.run([*words, "true"], capture_output=True).returncode == 0 else []
+
+
 def without(folder, *libraries):
     """Libraries that cannot be loaded."""
     (folder / "libraries").mkdir(exist_ok=True)
@@ -64,9 +75,11 @@ def test_the_same_files_make_the_same_wheel(wheel, tmp_path):
 
 
 def test_it_is_complete(installed, tmp_path):
+    before = no_development()
     run_script(installed, """
         import proctor, os, subprocess, sys, time, shutil
         assert shutil.which("cc") is None and shutil.which("gcc") is None
+        assert sys.argv[1] == "0" or not os.path.exists("/usr/include/stdio.h")
         assert os.path.dirname(proctor.command()) == os.path.dirname(sys.executable), proctor.command()
         with proctor.Monitor(interval=0.01, output="a.proctor") as m:
             time.sleep(0.1)
@@ -78,7 +91,7 @@ def test_it_is_complete(installed, tmp_path):
         assert (r.returncode, r.stdout) == (0, "1\\n") and r.summary["cpu.time"].total > 0
         assert subprocess.run(["proctor", "--version"], capture_output=True, text=True).stdout.startswith("proctor ")
         assert subprocess.run([sys.executable, "-m", "proctor", "show", "last"], capture_output=True).returncode == 0
-        """, tmp_path, env=bare(tmp_path, installed))
+        """, tmp_path, len(before), env=bare(tmp_path, installed), before=before)
 
 
 def test_without_libsqlite3(installed, tmp_path):
@@ -116,6 +129,21 @@ def test_without_libcurl(installed, tmp_path):
         """, tmp_path, env=env)
 
 
+@pytest.mark.parametrize("kind", ["otlp", "mlflow"])
+def test_without_libcurl_nothing_is_published_and_a_monitor_says_so(installed, tmp_path, kind):
+    """Once, and what was measured is whole."""
+    env = bare(tmp_path, installed, **without(tmp_path, "libcurl.so.4", "libcurl-gnutls.so.4"))
+    done = run_script(installed, f"""
+        import proctor, logging, time
+        logging.basicConfig(level=logging.WARNING, format="%(name)s %(levelname)s %(message)s")
+        with proctor.Monitor(interval=0.05, output="a.proctor", {kind}="http://127.0.0.1:9") as m: time.sleep(0.2)
+        assert m.summary["mem.rss"].peak > 1e6
+        assert len(proctor.Run.open("a.proctor").samples(["mem.rss"])["mem.rss"]) >= 2
+        """, tmp_path, env=env)
+    (said,) = done.stderr.splitlines()
+    assert said.startswith(f"proctor WARNING {kind}: nothing is published: ") and "libcurl" in said, said
+
+
 def test_pytest_finds_the_plugin(installed, tmp_path, wheel):
     """By its entry point: the package is put beside pytest, whose own files are Debian's."""
     place = tmp_path / "site"
@@ -135,3 +163,44 @@ def test_a_library_that_is_not_there_is_said(tmp_path):
         done = run_script(sys.executable, "import proctor\ntry: proctor.Monitor()\nexcept proctor.Error as e: print(e)",
                           tmp_path, env=clean_environment(tmp_path, PYTHONPATH=str(ROOT / "python"), PROCTOR_LIBRARY=path))
         assert words in done.stdout, done.stdout
+
+
+def test_the_loader_finds_the_library_and_one_beside_the_package_wins(tmp_path):
+    """An installation without a wheel: the package somewhere, the library where the loader looks."""
+    package = tmp_path / "site" / "proctor"
+    shutil.copytree(ROOT / "python" / "proctor", package, ignore=shutil.ignore_patterns("native", "__pycache__"))
+    env = clean_environment(tmp_path, PYTHONPATH=str(package.parent), LD_LIBRARY_PATH=str(BUILD))
+    script = """
+        import proctor
+        assert proctor.Monitor().collect()["mem.rss"] > 1e6
+        from proctor._library import library
+        print(library().path)
+        print(next(line.split()[-1] for line in open("/proc/self/maps") if "libproctor" in line))
+        """
+
+    def found():
+        return run_script(sys.executable, script, tmp_path, env=env).stdout.split()
+    assert found() == ["libproctor.so.0", str((BUILD / "libproctor.so.0").resolve())]
+    (package / "native").mkdir()
+    beside = shutil.copy(BUILD / "libproctor.so.0", package / "native")
+    assert found() == [str(beside)] * 2
+    env["PROCTOR_LIBRARY"] = str(BUILD / "libproctor.so.0")  # and who names one gets it
+    assert found()[0] == env["PROCTOR_LIBRARY"]
+
+
+if os.environ.get("PROCTOR_TEST_FULL") == "1":
+    def test_pip_makes_the_same_of_the_source(wheel, tmp_path):
+        """`pip wheel` of a source distribution, with nothing from an index: all that `make wheel` has, built anew."""
+        sys.path.insert(0, str(ROOT / "tools"))
+        import proctor_wheel
+        name = proctor_wheel.build_sdist(tmp_path)
+        with tarfile.open(tmp_path / name) as tar:
+            tar.extractall(tmp_path)
+        source = tmp_path / name[:-len(".tar.gz")]
+        assert "Requires-Python: >=3.9" in (source / "PKG-INFO").read_text()
+        venv.create(tmp_path / "venv", with_pip=True)
+        done = subprocess.run([tmp_path / "venv/bin/python", "-m", "pip", "wheel", "--quiet", "--no-index", "--no-deps",
+                               "-w", tmp_path, source], capture_output=True, text=True, env=clean_environment(tmp_path))
+        assert done.returncode == 0, done.stderr
+        with zipfile.ZipFile(tmp_path / os.path.basename(wheel)) as ours, zipfile.ZipFile(wheel) as z:
+            assert ours.namelist() == z.namelist()
