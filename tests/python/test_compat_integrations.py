@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """proctor.integrations, with the real Metaflow, joblib and callbacks of transformers. MLflow is in
-test_compat_mlflow.py. Lightning cannot be had without torch: its hooks are called in its order here."""
+test_compat_mlflow.py. What needs torch is in test_compat_training.py (`make test-full`): here Lightning's hooks are
+called in its order."""
 import subprocess
 import sys
 
@@ -155,6 +156,62 @@ def test_a_step_of_metaflow_is_tracked_with_what_earlier_runs_used(tmp_path):
         data = next(iter(run["start"])).data.resource_tracker_data
         assert not run.successful and data["step_failed"] is True and data["tracker"]["metadata"]["interval"] == 0.2
         assert [round(stats["process_memory_mib"]["max"]) >= 60 for stats in data["historical_stats"]] == [True]
+    """, tmp_path, env=env)
+
+
+MANY = """
+from metaflow import FlowSpec, step
+from proctor.integrations.metaflow import track_resources
+import time
+
+class Many(FlowSpec):
+    @step
+    def start(self):
+        self.sizes = [20, 60, 100]
+        self.next(self.work, foreach="sizes")
+
+    @step
+    @track_resources(interval=0.2, create_card=False)
+    def work(self):
+        memory = bytearray(b"1") * (self.input << 20)
+        time.sleep(0.5)
+        self.next(self.join)
+
+    @step
+    def join(self, inputs):
+        self.tracked = [task.resource_tracker_data["step_failed"] for task in inputs]
+        self.next(self.end)
+
+    @step
+    def end(self):
+        assert self.tracked == [False] * 3, self.tracked
+
+if __name__ == "__main__":
+    Many()
+"""
+
+
+def test_defect_24_all_tasks_of_a_step_are_taken_into_account(tmp_path):
+    """Of a foreach each task has its own data, and what is compared with later has all of them: the original takes the
+    first."""
+    python = tools("metaflow", "metaflow==2.19.39") / "python"
+    (tmp_path / "flow.py").write_text(MANY)
+    env = clean_environment(tmp_path, **PLACES, METAFLOW_USER="tester", METAFLOW_DEFAULT_METADATA="local")
+    done = subprocess.run([python, "flow.py", "--no-pylint", "run"], cwd=tmp_path, env=env, capture_output=True,
+                          text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run_script(python, """
+        from metaflow import namespace
+        from proctor.integrations.metaflow import track_resources
+        namespace(None)
+        class Many:  # the step of a later run
+            @track_resources(create_card=False)
+            def work(self): pass
+        later = Many()
+        later.work()
+        earlier = later.resource_tracker_data["historical_stats"]
+        peaks = sorted(stats["process_memory_mib"]["max"] for stats in earlier)
+        assert len(peaks) == 3 and peaks[1] - peaks[0] > 25 and peaks[2] - peaks[1] > 25, peaks
     """, tmp_path, env=env)
 
 

@@ -4,14 +4,18 @@ import csv
 import gzip
 import json
 import os
+import subprocess
+import sys
+import time
 from statistics import mean
 
 import pytest
 from compat_support import GOLDEN, a_tracked_run, dead_pid
 from pythons import PYTHONS, run_script
 
-from proctor.compat.resource_tracker import ResourceTracker, SystemTracker, get_server_info, helpers, tracker
-from proctor.compat.resource_tracker import tracker_procfs
+from proctor.compat import resource_tracker_0_1 as old
+from proctor.compat.resource_tracker import ProcessTracker, ResourceTracker, SystemTracker, get_server_info, helpers
+from proctor.compat.resource_tracker import tracker, tracker_procfs
 from proctor.compat.resource_tracker.report import round_memory
 from proctor.compat.resource_tracker.tiny_data_frame import StatSpec, TinyDataFrame
 
@@ -26,6 +30,8 @@ def test_a_snapshot_is_the_originals_and_comes_back(tracked, tmp_path):
     assert list(found["metadata"]) == ["version", "resource_tracker", "pid", "children", "interval", "method",
                                        "autostart", "track_processes", "track_system", "discover_server",
                                        "discover_cloud", "start_time", "stop_time", "duration"]
+    about = found["metadata"]
+    assert about["duration"] == pytest.approx(about["stop_time"] - about["start_time"] + about["interval"], abs=0.006)
     tracked.dump(tmp_path / "a.json.gz")
     with gzip.open(tmp_path / "a.json.gz") as file:
         assert json.load(file)["process_metrics"] == found["process_metrics"]
@@ -72,6 +78,24 @@ def test_a_forked_child_leaves_what_is_its_parents(tmp_path):
             tracker.wait_for_samples(n=3)
         assert "html" in tracker.report()[:200] and os.path.isdir(tracker._folder)
     """, tmp_path)
+
+
+def test_children_false_is_the_process_alone():
+    """A child that works beside it is in no figure, and in the place of their number is nothing."""
+    code = "x = bytearray(b'1') * (80 << 20)\nimport time\nwhile time.process_time() < 0.6: pass"
+    one, first = ProcessTracker(children=False, autostart=False), old.PidTracker(children=False, autostart=False)
+    with ResourceTracker(interval=0.2, children=False, discover_server=False, discover_cloud=False) as found:
+        child = subprocess.Popen([sys.executable, "-c", code])
+        time.sleep(0.4)
+        rows = [one.diff_stats(), first.diff_stats()]
+        child.wait()
+    frame = found.process_metrics
+    assert found.snapshot()["metadata"]["children"] is False and set(frame["children"]) == {None}
+    assert [row["children"] for row in rows] == [None, None]
+    assert sum(frame["utime"]) + sum(frame["stime"]) < 0.3
+    own = tracker_procfs.get_process_pss_rollup(os.getpid()) / 1024
+    assert max(frame["memory_mib"]) < own + 60 and rows[0]["memory_mib"] < own + 60
+    assert rows[1]["pss"] < (own + 60) * 1024
 
 
 def test_a_failure_inside_is_passed_on():

@@ -12,7 +12,8 @@ import types
 
 import pytest
 from compat_support import burn, in_pid_namespace
-from pythons import PYTHONS, run_script
+from pythons import PYTHONS, run_script, skip_visibly
+from test_limits import group  # noqa: F401
 
 import proctor
 from proctor.compat.stouputils import ProcessMetricsMonitor
@@ -181,6 +182,24 @@ def test_defect_7_what_cannot_be_read_is_left_out(monkeypatch):
     assert known["memory_rss_megabytes"] == 1.0 and "memory_uss_megabytes" not in known and "num_fds" not in known
 
 
+def test_defect_7_the_share_of_memory_is_of_the_sum_of_rss(tmp_path):
+    """Pages that processes share count in each of them, as doc/migrate.md says; private memory has them nowhere."""
+    run_script(PYTHONS["debian"], """
+        import os
+        from proctor.compat.stouputils import ProcessMetricsMonitor
+        memory = bytearray(b"1") * (60 << 20)
+        held, hold = os.pipe()
+        for _ in range(2):
+            if os.fork() == 0:
+                os.close(hold)
+                os.read(held, 1)
+                os._exit(0)
+        found = ProcessMetricsMonitor(max_memory_megabytes=100).collect_once()
+        assert found["memory_rss_megabytes"] > 180 > 60 > found["memory_uss_megabytes"], found
+        assert abs(found["memory_usage_percentage"] - found["memory_rss_megabytes"]) < 0.001, found
+    """, tmp_path)
+
+
 def test_defect_8_limits_of_the_process_are_the_default(tmp_path):
     run_script(PYTHONS["debian"], """
         import os
@@ -188,6 +207,49 @@ def test_defect_8_limits_of_the_process_are_the_default(tmp_path):
         from proctor.compat.stouputils import ProcessMetricsMonitor
         assert ProcessMetricsMonitor().max_cpu_count == 1.0
         assert ProcessMetricsMonitor(max_cpu_count=8.0, max_memory_megabytes=1024.0).max_cpu_count == 8.0
+    """, tmp_path)
+
+
+@pytest.mark.parametrize("controller, values, name, limit", [
+    ("memory", [("memory.max", "536870912"), ("memory.limit_in_bytes", "536870912")], "max_memory_megabytes", 512.0),
+    ("cpu", [("cpu.max", "50000 100000"), ("cpu.cfs_quota_us", "50000")], "max_cpu_count", 0.5)])
+def test_defect_8_and_so_are_those_of_its_cgroup(tmp_path, group, controller, values, name, limit):  # noqa: F811
+    inside = group(controller, values)
+    run_script(PYTHONS["debian"], """
+        import sys
+        from proctor.compat.stouputils import ProcessMetricsMonitor
+        monitor = ProcessMetricsMonitor()
+        assert getattr(monitor, sys.argv[1]) == float(sys.argv[2]), vars(monitor)
+        found = monitor.collect_once()
+        share = 100 * found["memory_rss_megabytes"] / monitor.max_memory_megabytes
+        assert abs(found["memory_usage_percentage"] - share) < 0.001, found
+    """, tmp_path, name, limit, before=["sh", "-c", f'echo $$ > {inside}/cgroup.procs && exec "$@"', "sh"])
+
+
+def test_defect_9_a_sum_of_some_processes_is_none(tmp_path):
+    """Where one process of the tree may not be read, and the others may, what depends on it is left out. The original
+    adds up what it has until then."""
+    if os.getuid() != 0:
+        skip_visibly("only root can leave a child behind that it may not read")
+    run_script(PYTHONS["debian"], """
+        import ctypes, os, subprocess
+        from proctor.compat.stouputils import ProcessMetricsMonitor
+        child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # it stays root's
+        os.setresuid(65534, 65534, 65534)
+        ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: we may read ourselves
+        memory = bytearray(b"1") * (60 << 20)
+        alone = ProcessMetricsMonitor(children=False).collect_once()
+        assert len(alone) == 9, alone
+        monitor = ProcessMetricsMonitor()
+        found = monitor.collect_once()
+        missing = set(alone) - set(found) - {"num_fds"}
+        assert missing == {"memory_uss_megabytes", "io_read_megabytes", "io_write_megabytes"}, found
+        # From Linux 6.2 on everybody may know how many descriptors there are.
+        assert "num_fds" not in found or found["num_fds"] >= alone["num_fds"] + 3, (alone, found)
+        assert found["num_threads"] == 2 and found["memory_rss_megabytes"] > alone["memory_rss_megabytes"], found
+        child.stdin.close()
+        child.wait()
+        assert len(monitor.collect_once()) == 9
     """, tmp_path)
 
 
@@ -215,6 +277,20 @@ def test_defect_10_counters_are_not_averaged_and_the_rest_is(store):
     assert monitor.aggregate([]) == {}
 
 
+def test_defect_10_a_descriptor_counts_in_each_process_that_has_it(tmp_path):
+    """It is a sum over processes, as it was and as doc/migrate.md says."""
+    run_script(PYTHONS["debian"], """
+        import os, subprocess
+        from proctor.compat.stouputils import ProcessMetricsMonitor
+        pipes = [end for _ in range(50) for end in os.pipe()]
+        child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=pipes)
+        alone = ProcessMetricsMonitor(children=False).collect_once()["num_fds"]
+        assert 100 <= ProcessMetricsMonitor().collect_once()["num_fds"] - alone <= 110, alone
+        child.stdin.close()
+        child.wait()
+    """, tmp_path)
+
+
 def test_defect_11_a_process_that_is_not_there_is_said(store, caplog):
     with caplog.at_level(logging.WARNING):
         monitor = ProcessMetricsMonitor(2 ** 22 + 1)
@@ -225,6 +301,16 @@ def test_defect_11_a_process_that_is_not_there_is_said(store, caplog):
         ProcessMetricsMonitor().start()
         assert "no active MLflow run" in caplog.text
     monitor.finish()
+
+
+def test_defect_12_psutil_has_no_part_in_it(python):
+    """So that it can neither warn of a call nor drop it."""
+    python("""
+        import sys
+        sys.modules["psutil"] = None  # who imports it fails
+        from proctor.compat.stouputils import ProcessMetricsMonitor
+        assert len(ProcessMetricsMonitor().collect_once()) == 9
+    """, flags=["-W", "error"])
 
 
 def test_it_is_an_asynchronous_context_manager_too(store):

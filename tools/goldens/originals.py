@@ -15,7 +15,7 @@ SEEDS = ROOT.parent / "shared/seeds"
 
 # One file each, without what they require: only the module that watches is executed.
 PACKAGES = {"resource-tracker": "0.5.0", "oasislmf": "2.5.5", "stouputils": "1.31.0", "pytyche": "0.2.1",
-            "spdl-core": "0.6.0", "snakemake": "9.27.1"}
+            "spdl-core": "0.6.0", "snakemake": "9.27.1", "resource-tracker, the first": "0.1.0"}
 # What they watch with; installed, so that it is the real one.
 PSUTIL = "psutil==7.2.2"
 # Some files name the version of Python that they are for; these modules run with any from 3.11 on.
@@ -46,7 +46,7 @@ def environment():
 
 def unpacked(package):
     """The folder with the files of a package."""
-    version = PACKAGES[package]
+    package, version = package.partition(",")[0], PACKAGES[package]
     folder = BUILD / f"{package}-{version}"
     if not folder.exists():
         load = BUILD / "download"

@@ -82,6 +82,14 @@ class HWMonitor:
     """GPUs and CPUs of the machine into `hw_metrics.csv`, `hw_dmon.csv` and `cpu_metrics.csv`.
 
     Each row is in its file when it was taken. No other program is started.
+
+        >>> import tempfile, time
+        >>> monitor = HWMonitor()
+        >>> monitor.start(tempfile.mkdtemp(), interval_sec=0.1)
+        >>> time.sleep(0.3)
+        >>> gpu, cpu, dmon = monitor.stop()
+        >>> cpu.name
+        'cpu_metrics.csv'
     """
 
     _TABLES = (("hw_metrics", "hw_metrics.csv"), ("cpu_metrics", "cpu_metrics.csv"), ("dmon", "hw_dmon.csv"))
@@ -127,7 +135,11 @@ def _kept(path: Path) -> Optional[Path]:
 
 @dataclass
 class ResourceSummary:
-    """Means and peaks of what `HWMonitor` has written; 0.0 is not known."""
+    """Means and peaks of what `HWMonitor` has written; 0.0 is not known.
+
+        >>> ResourceSummary(cpu_usr_mean_pct=12.34).to_dict()["cpu_usr_mean_pct"]
+        12.3
+    """
 
     peak_vram_mb: float = 0.0
     jax_peak_bytes_mb: float = 0.0
@@ -152,7 +164,11 @@ class ResourceSummary:
 
 
 def probe_jax_peak_memory_mb() -> float:
-    """The largest peak of device memory that JAX knows of on a local GPU, MiB; 0.0 where it knows none."""
+    """The largest peak of device memory that JAX knows of on a local GPU, MiB; 0.0 where it knows none.
+
+        >>> probe_jax_peak_memory_mb() >= 0.0
+        True
+    """
     try:
         devices: Any = import_module("jax").local_devices()
         stats = [device.memory_stats() for device in devices if device.platform == "gpu"]
@@ -163,7 +179,15 @@ def probe_jax_peak_memory_mb() -> float:
 
 def build_resource_summary(gpu_csv_path: Optional[_AnyPath], cpu_csv_path: Optional[_AnyPath],
                            dmon_csv_path: Optional[_AnyPath] = None, *, jax_peak_mb: float = 0.0) -> ResourceSummary:
-    """A summary of the files that `HWMonitor` wrote, this one or the original."""
+    r"""A summary of the files that `HWMonitor` wrote, this one or the original.
+
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+        ...     _ = file.write("timestamp,usr_pct,idle_pct\n1,10.0,90.0\n2,20.0,80.0\n")
+        ...     file.flush()
+        ...     build_resource_summary(None, file.name).cpu_usr_mean_pct
+        15.0
+    """
     gpu = list(_split(gpu_csv_path, ","))
     use, used, power = (_numbers(row[place] for row in gpu if len(row) >= 9) for place in (1, 3, 5))
     # Of the memory controller both files tell; dmon is what the original took, and may be missing.

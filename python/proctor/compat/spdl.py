@@ -21,7 +21,11 @@ _LG = logging.getLogger(__name__)
 
 @dataclass
 class ProcessGroupResourceUsage:
-    """What a process group uses; None is not known."""
+    """What a process group uses; None is not known.
+
+        >>> ProcessGroupResourceUsage(pid=7, pgid=7, num_procs=2).rss_bytes is None
+        True
+    """
 
     pid: int
     """The process that asked for it: there is no other process that monitors."""
@@ -31,9 +35,9 @@ class ProcessGroupResourceUsage:
     rss_bytes: Optional[int] = None
     """Shared pages count once for each process."""
     pss_bytes: Optional[int] = None
-    """Shared pages are divided among those who share them."""
+    """Shared pages are divided among those who share them. None where that of a member may not be read."""
     private_bytes: Optional[int] = None
-    """What no other process has, huge pages included."""
+    """What no other process has, huge pages included. None as `pss_bytes`."""
     disk_read_bytes: Optional[int] = None
     """From storage since the processes began; what ended ones have read stays in it."""
     disk_write_bytes: Optional[int] = None
@@ -69,9 +73,14 @@ class _Reader:
         def whole(key: str, extra: float = 0.0) -> Optional[int]:
             return int(snapshot[key] + extra) if key in snapshot else None
 
+        def complete(key: str) -> Optional[int]:
+            # A sum from which little is missing is in a snapshot, too, and nothing in it tells.
+            known = all(key in process or not process.get("mem.rss") for process in snapshot.processes)
+            return whole(key) if known else None
+
         return ProcessGroupResourceUsage(
             pid=os.getpid(), pgid=os.getpgrp(), cpu_percent=percent, rss_bytes=whole("mem.rss"),
-            pss_bytes=whole("mem.pss"), private_bytes=whole("mem.uss"),
+            pss_bytes=complete("mem.pss"), private_bytes=complete("mem.uss"),
             disk_read_bytes=whole("io.read", before["io.read"]),
             disk_write_bytes=whole("io.write", before["io.write"]), num_procs=whole("procs"),
             net_rx_bytes=self._moved(snapshot, "system.net.rx"), net_tx_bytes=self._moved(snapshot, "system.net.tx"))
@@ -93,6 +102,17 @@ class ProcessGroupStatsMonitor:
     Sampling is done by a native thread of this process, so that nothing is forked and nothing of it is in
     the figures; `callback` runs in the event loop of `run`. `mp_context` is accepted and not needed.
     `totals`: networks since the monitor began, as older versions had them, in place of differences.
+
+        >>> async def pipeline():
+        ...     first = asyncio.get_running_loop().create_future()
+        ...     async def show(usage):
+        ...         first.set_result(usage.num_procs)
+        ...     task = asyncio.ensure_future(ProcessGroupStatsMonitor(show).run())
+        ...     count = await first
+        ...     task.cancel()
+        ...     return count
+        >>> asyncio.run(pipeline()) >= 1
+        True
     """
 
     def __init__(self, callback: Callable[[ProcessGroupResourceUsage], Awaitable[None]], interval: float = 60.0,

@@ -41,7 +41,12 @@ def _share(part: Optional[float], whole: Optional[float]) -> Optional[float]:
 
 
 def process_values(snapshot: Snapshot, prefix: str = "process/") -> dict[str, float]:
-    """What the job uses; what is absent is left out."""
+    """What the job uses; what is absent is left out.
+
+        >>> import proctor
+        >>> process_values(proctor.Monitor().collect())["process/memory_rss_megabytes"] > 1
+        True
+    """
     found = {prefix + name: snapshot[key] / scale for name, key, scale in _PROCESS if key in snapshot}
     # mem.ratio is of PSS, this name of RSS; both are of the same limit.
     ratio, pss, rss = snapshot.get("mem.ratio"), snapshot.get("mem.pss"), snapshot.get("mem.rss")
@@ -51,7 +56,12 @@ def process_values(snapshot: Snapshot, prefix: str = "process/") -> dict[str, fl
 
 
 def system_values(snapshot: Snapshot, prefix: str = "system/") -> dict[str, float]:
-    """What the machine and its GPUs use; what is absent is left out."""
+    """What the machine and its GPUs use; what is absent is left out.
+
+        >>> import proctor
+        >>> system_values(proctor.Monitor(system=True).collect())["system/system_memory_usage_megabytes"] > 1
+        True
+    """
     found = {prefix + name: snapshot[key] / scale for name, key, scale in _SYSTEM if key in snapshot}
     shares = {name: _share(snapshot.get(part), snapshot.get(whole)) for name, part, whole in _SHARES}
     shares["cpu_utilization_percentage"] = _share(snapshot.get("system.cpu.usage"), os.cpu_count())

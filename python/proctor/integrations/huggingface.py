@@ -4,6 +4,10 @@
     from proctor.integrations.huggingface import ProctorCallback
     Trainer(..., callbacks=[ProctorCallback(output="run.proctor", report="run.html")])
 
+    >>> from proctor.integrations.huggingface import ProctorCallback
+    >>> print(ProctorCallback().summary)     # there is one after the end
+    None
+
 Epochs are phases, evaluations and saves are marks; each entry of the log gets the latest sample.
 """
 from __future__ import annotations

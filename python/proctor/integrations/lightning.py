@@ -4,6 +4,10 @@
     from proctor.integrations.lightning import ProctorCallback
     Trainer(callbacks=[ProctorCallback(output="run.proctor", report="run.html")])
 
+    >>> from proctor.integrations.lightning import ProctorCallback
+    >>> print(ProctorCallback().summary)     # there is one after the end
+    None
+
 Epochs, validation and tests are phases; at the end of each epoch the loggers get the latest sample.
 """
 from __future__ import annotations

@@ -40,7 +40,16 @@ def track_resources(*, interval: float = ..., artifact_name: str = ...,
 def track_resources(function: Optional[F] = None, *, interval: float = 1.0,
                     artifact_name: str = "resource_tracker_data", create_card: bool = True) -> Any:
     """The artifact is `{"step_failed", "tracker", "historical_stats"}`, or `{"error": {...}}` where nothing could be
-    measured; with `create_card` the report is one, too, called ARTIFACT_NAME`_html`."""
+    measured; with `create_card` the report is one, too, called ARTIFACT_NAME`_html`.
+
+        >>> class Flow:
+        ...     @track_resources(interval=0.1)
+        ...     def train(self):
+        ...         return "trained"
+        >>> flow = Flow()
+        >>> flow.train(), flow.resource_tracker_data["step_failed"], flow.resource_tracker_data_html[:15]
+        ('trained', False, '<!doctype html>')
+    """
     if function is None:
         return functools.partial(_decorated, interval=interval, artifact_name=artifact_name, create_card=create_card)
     return _decorated(function, interval, artifact_name, create_card)

@@ -50,6 +50,10 @@ class ActiveRun:
 
     Other keywords are those of `proctor.Monitor`. After the end `summary` has what was used. Nothing that goes
     wrong with logging ends the run.
+
+        >>> ActiveRun().start()
+        Traceback (most recent call last):
+        RuntimeError: there is no active MLflow run
     """
 
     def __init__(self, interval: float = 5.0, prefix: str = "process/", system: bool = True, report: bool = True,

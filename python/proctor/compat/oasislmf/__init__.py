@@ -35,6 +35,15 @@ class ResourceMonitor:
 
     The file is made when the first tool is seen: the script clears its folder when it begins.
     `log_root`: the report is of the files of all folders in it. Nothing that goes wrong here touches the run.
+
+        >>> import subprocess, tempfile
+        >>> monitor = ResourceMonitor(tempfile.mkdtemp())
+        >>> script = subprocess.Popen(["sleep", "0.1"])
+        >>> monitor.start(script.pid)
+        >>> status = script.wait()
+        >>> monitor.stop()
+        >>> os.listdir(monitor.output_dir)     # no tool was seen
+        []
     """
 
     def __init__(self, output_dir: Union[str, "os.PathLike[str]"], poll_interval: float = 1.0,

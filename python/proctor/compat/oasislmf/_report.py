@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Optional
+from typing import Optional, Union
+
+from ._rows import Stats
 
 _COLUMNS = (
-    ("Tool", "------", "{tool}"),
-    ("Instances", "-----------", "{n_instances:.0f}"),
-    ("Samples", "---------", "{n_samples:.0f}"),
-    ("**Peak USS/inst (MB)**", "----------------------:", "**{single_peak_uss_mb:.1f}**"),
-    ("**Aggr Peak USS (MB)**", "-----------------------:", "**{agg_peak_uss_mb:.1f}**"),
-    ("Aggr Peak RSS (MB)", "--------------------:", "{agg_peak_rss_mb:.1f}"),
-    ("Aggr Peak PSS (MB)", "--------------------:", "{agg_peak_pss_mb:.1f}"),
-    ("Peak CPU%", "----------:", "{peak_cpu:.1f}%"),
-    ("CPU User (s)", "-------------:", "{total_cpu_user_s:.1f}"),
-    ("CPU Sys (s)", "------------:", "{total_cpu_sys_s:.1f}"),
-    ("**CPU Total (s)**", "------------------:", "**{total_cpu_time_s:.1f}**"),
-    ("Avg USS (MB)", "-------------:", "{avg_uss_mb:.1f}"),
-    ("Avg CPU%", "---------:", "{avg_cpu:.1f}%"),
-    ("Duration (s)", "-------------:", "{duration_s:.1f}"),
+    ("Tool", "------", "tool", "{}"),
+    ("Instances", "-----------", "n_instances", "{:.0f}"),
+    ("Samples", "---------", "n_samples", "{:.0f}"),
+    ("**Peak USS/inst (MB)**", "----------------------:", "single_peak_uss_mb", "**{:.1f}**"),
+    ("**Aggr Peak USS (MB)**", "-----------------------:", "agg_peak_uss_mb", "**{:.1f}**"),
+    ("Aggr Peak RSS (MB)", "--------------------:", "agg_peak_rss_mb", "{:.1f}"),
+    ("Aggr Peak PSS (MB)", "--------------------:", "agg_peak_pss_mb", "{:.1f}"),
+    ("Peak CPU%", "----------:", "peak_cpu", "{:.1f}%"),
+    ("CPU User (s)", "-------------:", "total_cpu_user_s", "{:.1f}"),
+    ("CPU Sys (s)", "------------:", "total_cpu_sys_s", "{:.1f}"),
+    ("**CPU Total (s)**", "------------------:", "total_cpu_time_s", "**{:.1f}**"),
+    ("Avg USS (MB)", "-------------:", "avg_uss_mb", "{:.1f}"),
+    ("Avg CPU%", "---------:", "avg_cpu", "{:.1f}%"),
+    ("Duration (s)", "-------------:", "duration_s", "{:.1f}"),
 )
 _PICTURES = (
     ("agg_uss", "Aggregate USS — Private Memory per Tool", "Aggregate USS"),
@@ -47,18 +49,23 @@ def _head(csv_path: str, samples: int, memory_mb: Optional[float], peak_mb: Opti
     return [line + "  " for line in lines]  # two blanks: a line of its own in Markdown
 
 
-def _table(stats: Mapping[str, Mapping[str, float]]) -> list[str]:
+def _cell(form: str, value: Union[str, float, None]) -> str:
+    """What is not known is an empty cell, and not 0."""
+    return "" if value is None else form.format(value)
+
+
+def _table(stats: Mapping[str, Stats]) -> list[str]:
     has_pss = any("agg_peak_pss_mb" in one for one in stats.values())
     columns = [column for column in _COLUMNS if has_pss or "PSS" not in column[0]]
-    lines = ["| " + " | ".join(name for name, _, _ in columns) + " |",
-             "|" + "|".join(rule for _, rule, _ in columns) + "|"]
+    lines = ["| " + " | ".join(name for name, _, _, _ in columns) + " |",
+             "|" + "|".join(rule for _, rule, _, _ in columns) + "|"]
     for tool in sorted(stats):
-        known = {"agg_peak_pss_mb": 0.0, **stats[tool]}
-        lines.append("| " + " | ".join(form.format(tool=tool, **known) for _, _, form in columns) + " |")
+        known: dict[str, Union[str, float, None]] = {"tool": tool, **stats[tool]}
+        lines.append("| " + " | ".join(_cell(form, known[key]) for _, _, key, form in columns) + " |")
     return lines
 
 
-def write(csv_path: str, folder: str, stats: Mapping[str, Mapping[str, float]], plots: Mapping[str, str], samples: int,
+def write(csv_path: str, folder: str, stats: Mapping[str, Stats], plots: Mapping[str, str], samples: int,
           memory_mb: Optional[float], peak_mb: Optional[float], cpu_seconds: Optional[float] = None) -> str:
     """Writes it and says where."""
     lines = ["# Resource Monitor Report", "", *_head(csv_path, samples, memory_mb, peak_mb, cpu_seconds), "",

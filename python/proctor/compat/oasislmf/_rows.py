@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import NamedTuple, Optional
 
 MIB_IN_KB = 1024.0
+Stats = dict[str, Optional[float]]
+"""Of a tool; None is not known."""
 
 
 class Row(NamedTuple):
@@ -125,13 +127,17 @@ def by_tool(rows: list[Row]) -> dict[str, list[Row]]:
     return dict(found)
 
 
-def _peak(values: Iterable[Optional[float]]) -> float:
-    return max((value for value in values if value is not None), default=0.0)
+def _peak(values: Iterable[Optional[float]]) -> Optional[float]:
+    return max((value for value in values if value is not None), default=None)
 
 
-def _mean(values: Iterable[Optional[float]]) -> float:
+def _mean(values: Iterable[Optional[float]]) -> Optional[float]:
     known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else 0.0
+    return sum(known) / len(known) if known else None
+
+
+def _in_mib(kb: Optional[float]) -> Optional[float]:
+    return None if kb is None else kb / MIB_IN_KB
 
 
 def _final(rows: list[Row], field: str) -> float:
@@ -141,17 +147,17 @@ def _final(rows: list[Row], field: str) -> float:
     return sum(last.values())
 
 
-def _tool_stats(rows: list[Row], has_pss: bool) -> dict[str, float]:
+def _tool_stats(rows: list[Row], has_pss: bool) -> Stats:
     together = moments(rows)
     user, system = _final(rows, "user"), _final(rows, "system")
-    stats = {
+    stats: Stats = {
         "n_instances": len({row.instance for row in rows}),
         "n_samples": len(rows),
-        "single_peak_uss_mb": _peak(row.uss for row in rows) / MIB_IN_KB,
+        "single_peak_uss_mb": _in_mib(_peak(row.uss for row in rows)),
         "agg_peak_rss_mb": _peak(m.rss for m in together),
         "agg_peak_uss_mb": _peak(m.uss for m in together),
         "peak_cpu": _peak(row.cpu for row in rows),
-        "avg_uss_mb": _mean(row.uss for row in rows) / MIB_IN_KB,
+        "avg_uss_mb": _in_mib(_mean(row.uss for row in rows)),
         "avg_cpu": _mean(row.cpu for row in rows),
         "duration_s": max(row.ts for row in rows) - min(row.ts for row in rows),
         "total_cpu_user_s": round(user, 1),
@@ -163,14 +169,14 @@ def _tool_stats(rows: list[Row], has_pss: bool) -> dict[str, float]:
     return stats
 
 
-def compute_stats(rows: list[Row]) -> dict[str, dict[str, float]]:
+def compute_stats(rows: list[Row]) -> dict[str, Stats]:
     """Per tool: instances, samples, peaks and means in MiB and percent of a core, CPU seconds."""
     has_pss = any(row.pss is not None for row in rows)
     return {tool: _tool_stats(found, has_pss) for tool, found in by_tool(rows).items()}
 
 
-def peak_total_uss(rows: list[Row]) -> float:
-    """The most private memory of all tools at one time, MiB."""
+def peak_total_uss(rows: list[Row]) -> Optional[float]:
+    """The most private memory of all tools at one time, MiB; None where nobody's is known."""
     return _peak(m.uss for m in moments(rows))
 
 

@@ -57,6 +57,11 @@ class ResourceTracker:
 
     Nothing is forked: `method` is accepted and not needed. `process_metrics` and `system_metrics` can be read at
     any time. A token of the vendor's service is not used: nothing is sent anywhere.
+
+        >>> with ResourceTracker(interval=0.1, discover_server=False) as tracker:
+        ...     tracker.wait_for_samples(n=2)
+        >>> ResourceTracker.loads(tracker.dumps()).n_samples == tracker.n_samples
+        True
     """
 
     def __init__(self, pid: Optional[int] = None, children: bool = True, interval: float = 1,
@@ -155,6 +160,7 @@ class ResourceTracker:
 
     @property
     def running(self) -> bool:
+        """Whether it was started and has not been stopped."""
         return self.start_time is not None and self.stop_time is None
 
     def wait_for_samples(self, n: int = 1, timeout: float = 5) -> None:
@@ -236,6 +242,7 @@ class ResourceTracker:
 
     @property
     def cloud_info(self) -> Optional[dict[str, Any]]:
+        """Whose cloud this is, as `get_cloud_info` has it; None where it was not to be found out."""
         return self._cloud_info
 
     @property
@@ -258,7 +265,7 @@ class ResourceTracker:
                 "autostart": self.autostart, "track_processes": "process_tracker" in self.trackers,
                 "track_system": "system_tracker" in self.trackers, "discover_server": self.discover_server,
                 "discover_cloud": self.discover_cloud, "start_time": self.start_time, "stop_time": until,
-                "duration": round(until - self.start_time, 2),
+                "duration": round(until - self.start_time + self.interval, 2),
             },
             "server_info": self.server_info,
             "cloud_info": self.cloud_info,
@@ -294,10 +301,12 @@ class ResourceTracker:
         return tracker
 
     def dumps(self) -> str:
+        """The snapshot as JSON."""
         return json.dumps(self.snapshot())
 
     @classmethod
     def loads(cls, s: str) -> ResourceTracker:
+        """One that has ended, of what `dumps` gave."""
         return cls.from_snapshot(json.loads(s))
 
     def dump(self, file: Union[str, "os.PathLike[str]"]) -> None:
@@ -307,6 +316,7 @@ class ResourceTracker:
 
     @classmethod
     def load(cls, file: Union[str, "os.PathLike[str]"]) -> ResourceTracker:
+        """The same of a file that `dump` wrote."""
         with gzip.open(file, "rb") as stored:
             return cls.loads(stored.read().decode())
 

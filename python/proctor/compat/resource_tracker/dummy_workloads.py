@@ -11,7 +11,10 @@ __all__ = ["cpu_multi", "cpu_single"]
 
 
 def cpu_single(duration: float = 1) -> None:
-    """Keeps a core busy for this long."""
+    """Keeps a core busy for this long.
+
+        >>> cpu_single(duration=0.01)
+    """
     end = time.monotonic() + duration
     number = 1.0
     while time.monotonic() < end:
@@ -19,7 +22,10 @@ def cpu_single(duration: float = 1) -> None:
 
 
 def cpu_multi(duration: float = 1, ncores: Optional[int] = None) -> None:
-    """Keeps several busy, in processes of their own; by default all."""
+    """Keeps several busy, in processes of their own; by default all.
+
+        >>> cpu_multi(duration=0.01, ncores=2)
+    """
     count = ncores or os.cpu_count() or 1
     with Pool(count) as pool:
         pool.map(cpu_single, [duration] * count)

@@ -25,29 +25,53 @@ def is_partition(disk_name: str) -> bool:
 
 
 def is_psutil_available() -> bool:
-    """Nothing here needs it."""
+    """Nothing here needs it.
+
+        >>> is_psutil_available() in (True, False)
+        True
+    """
     return importlib.util.find_spec("psutil") is not None
 
 
 def is_procfs_available() -> bool:
+    """Everything here needs it.
+
+        >>> is_procfs_available()
+        True
+    """
     return os.access("/proc", os.R_OK)
 
 
 def get_tracker_implementation() -> tuple[Callable[..., dict[str, Any]], Callable[[], dict[str, Any]]]:
-    """The functions that measure."""
+    """The functions that measure.
+
+        >>> [function.__name__ for function in get_tracker_implementation()]
+        ['get_process_stats', 'get_system_stats']
+    """
     from .tracker_procfs import get_process_stats, get_system_stats
 
     return get_process_stats, get_system_stats
 
 
 def get_zfs_pools_space() -> dict[str, dict[str, int]]:
-    """Bytes of each pool: `total`, `used`, `free`."""
+    """Bytes of each pool: `total`, `used`, `free`.
+
+        >>> all(pool["total"] >= pool["used"] for pool in get_zfs_pools_space().values())
+        True
+    """
     spaces = _kernel.disk_spaces(_kernel.Machine().look())
     return {name: space for name, space in spaces.items() if name.startswith("zfs:")}
 
 
 def cleanup_files(files: list[str]) -> None:
-    """Removes what is there."""
+    """Removes what is there.
+
+        >>> import tempfile
+        >>> _, path = tempfile.mkstemp()
+        >>> cleanup_files([path, "/no/such/file"])
+        >>> os.path.exists(path)
+        False
+    """
     for path in files:
         try:
             os.unlink(path)
@@ -56,7 +80,13 @@ def cleanup_files(files: list[str]) -> None:
 
 
 def cleanup_processes(processes: list[BaseProcess]) -> None:
-    """Ends processes of multiprocessing, by force where they do not listen."""
+    """Ends processes of multiprocessing, by force where they do not listen.
+
+        >>> import multiprocessing, time
+        >>> process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        >>> process.start()
+        >>> cleanup_processes([process])
+    """
     for process in processes:
         for end in (process.terminate, process.kill):
             if process.is_alive():

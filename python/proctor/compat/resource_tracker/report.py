@@ -10,7 +10,12 @@ __all__ = ["Report", "round_memory"]
 
 
 class Report(str):
-    """An HTML page that needs nothing else."""
+    """An HTML page that needs nothing else.
+
+        >>> import tempfile
+        >>> Report("<p>fine</p>").save(os.path.join(tempfile.mkdtemp(), "report.html"))
+        '<p>fine</p>'
+    """
 
     def browse(self) -> Report:
         """Shows it in a browser."""

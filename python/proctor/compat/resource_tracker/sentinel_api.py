@@ -8,7 +8,11 @@ __all__ = ["RunStatus"]
 
 
 class RunStatus(Enum):
-    """How a run ended."""
+    """How a run ended.
+
+        >>> RunStatus("failed") is RunStatus.failed
+        True
+    """
 
     finished = "finished"
     failed = "failed"

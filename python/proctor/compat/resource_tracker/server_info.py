@@ -18,7 +18,11 @@ _DRIVER_PATIENCE = 3.0
 
 
 def get_total_memory_mib() -> float:
-    """MiB of memory."""
+    """MiB of memory.
+
+        >>> get_total_memory_mib() > 1
+        True
+    """
     return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / _kernel.MIB, 2)
 
 
@@ -33,7 +37,12 @@ def _summary(patience: float) -> Mapping[str, Any]:
 
 
 def get_gpu_info() -> dict[str, Any]:
-    """`count`, `memory_mib` of all of them, and `gpu_names`."""
+    """`count`, `memory_mib` of all of them, and `gpu_names`.
+
+        >>> found = get_gpu_info()
+        >>> len(found["gpu_names"]) == found["count"]
+        True
+    """
     found = _summary(0.0)
     if "gpu" in found["self"]:  # there is a driver, which takes its time
         found = _summary(_DRIVER_PATIENCE)
@@ -45,7 +54,11 @@ def get_gpu_info() -> dict[str, Any]:
 
 def get_server_info() -> dict[str, Any]:
     """`os`, `vcpus`, `memory_mib`, and of GPUs `gpu_count`, `gpu_names`, `gpu_name` (the most common) and
-    `gpu_memory_mib`."""
+    `gpu_memory_mib`.
+
+        >>> get_server_info()["os"]
+        'Linux'
+    """
     gpus = get_gpu_info()
     names = Counter(gpus["gpu_names"]).most_common(1)
     return {"os": platform.system(), "vcpus": os.cpu_count(), "memory_mib": get_total_memory_mib(),

@@ -17,7 +17,11 @@ _SHOWN = 10
 
 
 class StatSpec(NamedTuple):
-    """A figure of a column: `agg` of its values, under `agg_name` or the name of the function."""
+    """A figure of a column: `agg` of its values, under `agg_name` or the name of the function.
+
+        >>> TinyDataFrame({"a": [1.25, 3.5]}).stats([StatSpec("a", max, "most", round=1)])
+        {'a': {'most': 3.5}}
+    """
 
     column: str
     agg: Callable[[Any], Any]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import Any, Optional
 
+from proctor import Snapshot
 from proctor.compat import _kernel
 from proctor.compat._columns import Column
 from proctor.compat._tracking import MachineTracker, TreeTracker
 
+from . import _readings
 from ._background import ResourceTracker
 from .tracker_procfs import get_process_stats, get_system_stats, stats_of_machine, stats_of_tree
 
@@ -45,7 +47,12 @@ _SYSTEM = (
 
 
 class ProcessTracker(TreeTracker):
-    """Writes what a process and its children use as CSV. With `autostart` the constructor is the loop."""
+    """Writes what a process and its children use as CSV. With `autostart` the constructor is the loop.
+
+        >>> tracker = ProcessTracker(autostart=False)
+        >>> tracker.diff_stats()["memory_mib"] > 1
+        True
+    """
 
     COLUMNS = _PROCESS
     STAMP_DIGITS = 3
@@ -57,9 +64,17 @@ class ProcessTracker(TreeTracker):
         self.get_process_stats = get_process_stats
         self._begin(autostart, output_file)
 
+    def _row(self, found: Snapshot, last: Optional[Snapshot]) -> dict[str, Any]:
+        return _readings.with_whole_memory(super()._row(found, last), found, "memory_mib")
+
 
 class PidTracker(ProcessTracker):
-    """The older name of `ProcessTracker`."""
+    """The older name of `ProcessTracker`.
+
+        >>> with warnings.catch_warnings(record=True):
+        ...     isinstance(PidTracker(autostart=False), ProcessTracker)
+        True
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn("PidTracker is called ProcessTracker now", DeprecationWarning, stacklevel=2)
@@ -67,7 +82,11 @@ class PidTracker(ProcessTracker):
 
 
 class SystemTracker(MachineTracker):
-    """Writes what the machine uses as CSV. With `autostart` the constructor is the loop, which has no end."""
+    """Writes what the machine uses as CSV. With `autostart` the constructor is the loop, which has no end.
+
+        >>> SystemTracker(autostart=False).diff_stats()["memory_used_mib"] > 0
+        True
+    """
 
     COLUMNS = _SYSTEM
     STAMP_DIGITS = 3
