@@ -269,12 +269,9 @@ static void add(struct pr_ledger *l, const struct pr_entity *e, const int *ids, 
                 double *sum)
 {
     bool childless = e->reaped[RECEIPT] == 0 && e->reaped[METRIC_CPU_TIME] == 0;
-    bool own = l->own_only || childless;
     for (size_t k = 0; k < n; k++) {
         int i = ids[k];
-        if (isnan(e->value[i]) && own)
-            continue;
-        sum[i] += own ? e->value[i] : account_of(l, e, i);
+        sum[i] += childless ? pr_value_known(e->value[i]) : account_of(l, e, i);
         l->known[i] |= !isnan(e->value[i]);
     }
 }

@@ -117,10 +117,16 @@ static void read_one(struct pr_session *s, const struct pr_tick *t, struct pr_en
     learn(s, e, cost);
 }
 
-/* What those may use who cannot stay unknown; debts are forgotten after ten seconds. */
-static void earn(struct pr_session *s)
+/* What those who cannot stay unknown may use in a second. */
+static double due_in_a_second(const struct pr_session *s)
 {
-    double second = DUE_PART * s->config->budget * 1e7;
+    return DUE_PART * s->config->budget * 1e7;
+}
+
+/* Debts are forgotten after ten seconds. */
+static void earn_due(struct pr_session *s)
+{
+    double second = due_in_a_second(s);
     double saved = s->turns.due + second * pr_seconds(s->now.interval);
     if (s->now.first)
         s->turns.due = DUE_FIRST;
@@ -161,7 +167,7 @@ static void read_some(struct pr_session *s, const struct pr_tick *t)
         s->turns.share = (from + done + some) % count;
     }
     if (poor && !read && all == count) /* nobody needs it: not asked again for a second */
-        s->turns.due = -DUE_PART * s->config->budget * 1e7;
+        s->turns.due = -due_in_a_second(s);
 }
 
 /* What is between two readings; never above the size. */
@@ -179,7 +185,7 @@ void pr_tick_shares(struct pr_session *s, const struct pr_tick *t)
     if (!(s->select.reads & READ_SMAPS))
         return;
     if (!s->turns.again)
-        earn(s);
+        earn_due(s);
     if (!s->gone && s->set.count)
         read_some(s, t);
     for (size_t k = 0; k < s->set.count; k++) {

@@ -12,7 +12,7 @@ from multiprocessing.context import BaseContext
 from typing import Callable, Optional
 
 from proctor import Snapshot
-from proctor.compat._watch import watch
+from proctor.compat._watch import is_complete, watch
 
 __all__ = ["ProcessGroupResourceUsage", "ProcessGroupStatsMonitor"]
 
@@ -74,9 +74,7 @@ class _Reader:
             return int(snapshot[key] + extra) if key in snapshot else None
 
         def complete(key: str) -> Optional[int]:
-            # A sum from which little is missing is in a snapshot, too, and nothing in it tells.
-            known = all(key in process or not process.get("mem.rss") for process in snapshot.processes)
-            return whole(key) if known else None
+            return whole(key) if is_complete(snapshot, key) else None
 
         return ProcessGroupResourceUsage(
             pid=os.getpid(), pgid=os.getpgrp(), cpu_percent=percent, rss_bytes=whole("mem.rss"),

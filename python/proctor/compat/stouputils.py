@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Optional
 
 from proctor import Error, Monitor, Process, Snapshot
-from proctor.compat._watch import watch
+from proctor.compat._watch import is_complete, watch
 
 __all__ = ["ProcessMetricsMonitor"]
 
@@ -135,14 +135,14 @@ class ProcessMetricsMonitor:
         percent = self._cpu_percent(found)
         if percent is not None and self.max_cpu_count > 0:
             metrics["cpu_usage_percentage"] = percent / self.max_cpu_count
-        metrics.update({name: found[key] / scale for name, key, scale in _GAUGES if _is_whole(found, key)})
+        metrics.update({name: found[key] / scale for name, key, scale in _GAUGES if key in found and is_complete(found, key)})
         if "num_threads" in metrics and self.thread is not None and os.getpid() in self.processes:
             metrics["num_threads"] -= 1  # the one that logs is not the program's
         if "mem.rss" in found and self.max_memory_megabytes > 0:
             metrics["memory_usage_percentage"] = 100.0 * found["mem.rss"] / _MIB / self.max_memory_megabytes
         before = self._before or {}
         metrics.update({name: (found[key] + before.get(key, 0.0)) / _MIB for name, key in _COUNTERS
-                        if _is_whole(found, key)})
+                        if key in found and is_complete(found, key)})
         return metrics
 
     def aggregate(self, samples: list[dict[str, float]]) -> dict[str, float]:
@@ -244,16 +244,6 @@ class ProcessMetricsMonitor:
             monitor.stop()
         self._before = None
         self._ended = False
-
-
-def _is_whole(found: Snapshot, key: str) -> bool:
-    """A sum from which a process is missing is not the tree's."""
-    return key in found and not any(_hides(process, key) for process in found.processes)
-
-
-def _hides(process: Process, key: str) -> bool:
-    """Who has ended meanwhile has nothing to add: neither a zombie, which has no memory, nor one that is gone."""
-    return key not in process and "mem.rss" in process and os.path.exists(f"/proc/{process.pid}")
 
 
 def _age(pid: int) -> float:

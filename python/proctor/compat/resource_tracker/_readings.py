@@ -11,7 +11,7 @@ from typing import Any, Callable, NamedTuple, Optional
 
 from proctor import Snapshot
 from proctor.compat import _kernel
-from proctor.compat._watch import watch
+from proctor.compat._watch import is_complete, watch
 
 _PATIENCE = 1.5
 """Seconds for a GPU's driver: use of a GPU is known by its second reading, a second after the first."""
@@ -20,11 +20,6 @@ _LINKS = ("1", "32")
 
 
 # --- memory
-
-
-def is_complete(found: Snapshot, key: str) -> bool:
-    """Whether each process that has memory tells its part: a sum from which little is missing is in a snapshot, too."""
-    return all(key in process or not process.get("mem.rss") for process in found.processes)
 
 
 def pss(found: Snapshot) -> Optional[float]:
