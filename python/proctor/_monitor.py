@@ -21,7 +21,7 @@ from proctor._values import Snapshot, Summary
 F = TypeVar("F", bound=Callable[..., Any])
 Path = Union[str, "os.PathLike[str]"]
 OnSample = Callable[[Snapshot], Any]
-BUDGET = "0.25%"
+BUDGET = "0.2%"
 """Of one core, where none is given: a guest in somebody else's process takes less than the command does."""
 WRITTEN = {"output", "csv", "jsonl", "prometheus", "textfile"}
 """Options with which the library has a thread that writes. Where it has none, one is not worth having for
@@ -136,7 +136,7 @@ class Monitor:
     processes     snapshots have each process; `devices`: each core, disk, interface, GPU
 
     Any other option of `proctor attach` goes by its long name: `csv="a.csv"`, `no_pss=True`,
-    `label={"a": "b"}`, `name="training"`. `budget` is 0.25 % of a core where it is not given: PSS, which
+    `label={"a": "b"}`, `name="training"`. `budget` is 0.2 % of a core where it is not given: PSS, which
     alone is dear, is read as often as that allows; of many processes `budget="1%"` has it sooner.
 
     A monitor may be started again after it was stopped: that is another record. In a forked child it is

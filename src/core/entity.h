@@ -39,16 +39,15 @@ struct pr_entity {
     bool io_old, resized; /* it has run since its I/O was read; stat has shown another size */
     bool left, away;      /* it lives, but is not of the job any more; was so at the last reading */
     int64_t listed_at;    /* boot time at which a cgroup last named it */
-    bool born_inside;     /* started while we recorded: all it used counts */
-    bool first;           /* not yet through a whole tick */
-    bool no_mm, own_mm;   /* shares its parent's memory (vfork); is known not to */
-    bool kernel_thread;   /* it has no memory of its own, ever */
-    bool ignores_children; /* SIGCHLD: the kernel reaps in its place, and keeps no account */
-    bool io_denied;        /* its I/O could not be read */
-    int fd[SOURCE_COUNT];  /* held descriptors, -1 where none */
-    unsigned looks;        /* how often it was looked at */
-    unsigned idle;         /* looks since it has run */
-    int64_t ran, ran_seen; /* its clock now and when its use was read, ns; -1: not known */
+    bool born_inside, first; /* while we recorded: all it used counts; not yet through a tick */
+    bool no_mm, own_mm;      /* shares its parent's memory (vfork); is known not to */
+    bool kernel_thread;      /* it has no memory of its own, ever */
+    bool ignores_children;   /* SIGCHLD: the kernel reaps in its place, and keeps no account */
+    bool io_denied;          /* its I/O could not be read */
+    int fd[SOURCE_COUNT];    /* held descriptors, -1 where none */
+    unsigned looks;          /* how often it was looked at */
+    unsigned idle;           /* looks since it has run */
+    int64_t ran, ran_seen;   /* its clock now and when its use was read, ns; -1: not known */
     int64_t refreshed_at, sized_at; /* boot time: all of it was read, its size was */
     double faults_seen;             /* when its high-water mark was read */
     struct pr_share share;
@@ -83,6 +82,7 @@ struct pr_entities {
     struct pr_entity **scratch; /* room for all, for whoever has to sort some */
     size_t spare_count, spare_cap;
     bool crowd;                 /* they are so many that some readings are older (tick_depth.c) */
+    unsigned still;             /* ticks without anybody who has run, come or gone */
     bool with_mean, with_names; /* members have these; set before there are any */
     uint64_t started, exited;   /* how many have ever been members */
 };

@@ -120,6 +120,8 @@ int pr_session_watch(struct pr_session *s, const struct pr_target_setting *setti
 static int arm(struct pr_session *s, int64_t from)
 {
     s->next = from + s->step;
+    if (s->timer < 0)
+        return 0;
     struct itimerspec when = {.it_interval = {s->step / NS_PER_S, s->step % NS_PER_S},
                               .it_value = {s->next / NS_PER_S, s->next % NS_PER_S}};
     return timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0 ? -errno : 0;
@@ -133,12 +135,12 @@ int pr_session_arm(struct pr_session *s)
 /* Inside somebody else's process all that we hold is at most a quarter of what it may. */
 static void share_descriptors(struct pr_session *s)
 {
-    s->own_fds += 3 + s->target->files + s->energy.zones; /* root, proc, timer */
+    s->own_fds += 2 + s->target->files + s->energy.zones; /* root, proc */
     s->own_fds += s->net ? pr_net_descriptors(s->net) : 0;
     int record = s->record_fds ? RECORD_FDS : 0;
     record += (int)s->config->prometheus.count * HTTPD_FILES;
     record += ((s->config->mlflow != NULL) + (s->config->otlp != NULL)) * PUBLISHER_FDS;
-    int left = s->host.hold_limit - s->own_fds - record - 2; /* to wake the thread; open just now */
+    int left = s->host.hold_limit - s->own_fds - record - 1; /* open just now */
     if (s->inside)
         s->host.hold_limit = left > 0 ? left : 0;
 }
@@ -158,23 +160,34 @@ int pr_session_begin(struct pr_session *s)
     pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup);
     pr_tick_gpu_start(s);
     share_descriptors(s);
-    s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    return s->timer < 0 ? -errno : arm(s, s->start_boot);
+    if (!s->inside && (s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) < 0)
+        return -errno;
+    return arm(s, s->start_boot);
 }
 
 /* --- ticking ---------------------------------------------------------------------------------- */
 
-void pr_session_due(struct pr_session *s)
+/* How many ticks have become due. */
+static uint64_t count_due(const struct pr_session *s, int64_t now)
 {
     uint64_t times = 0;
+    if (s->timer < 0)
+        return now < s->next ? 0 : 1 + (uint64_t)((now - s->next) / s->step);
+    return read(s->timer, &times, sizeof times) == sizeof times ? times : 0;
+}
+
+bool pr_session_due(struct pr_session *s)
+{
     int64_t step = s->step, now = pr_clock_boot();
-    if (read(s->timer, &times, sizeof times) != sizeof times || times == 0)
-        return;
+    uint64_t times = count_due(s, now);
+    if (times == 0)
+        return false;
     s->missed += times - 1;
     s->next += (int64_t)(times - 1) * step;
     if (now - s->next > step / 10 && now - s->next > 1000000)
         s->late++;
     s->next += step;
+    return true;
 }
 
 /* A rate over a sliver of time is noise: CPU times in /proc are up to some tens of milliseconds

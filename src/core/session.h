@@ -45,7 +45,7 @@ struct pr_session {
     void *on_sample_data, *summarize_data;
     int64_t step; /* the interval, ns; longer than asked for where the budget demands it */
     int64_t stretched, stretched_cpu, first_cpu; /* when; our CPU time then; in the first tick */
-    int timer;                                   /* readable when a tick is due */
+    int timer; /* readable when a tick is due; -1 inside, where a thread knows by `next` */
     int64_t start_boot, start_wall;
     int64_t next, sampled; /* boot time: when a tick is due; of the last sample, 0 for never */
     unsigned long taken, late, missed;
@@ -94,8 +94,8 @@ int pr_session_begin(struct pr_session *s);
 int pr_session_arm(struct pr_session *s);
 /* Takes a sample; called when `timer` is readable, and whenever one is wanted. */
 void pr_session_tick(struct pr_session *s);
-/* What became due on the timer is accounted for: missed ticks are skipped and counted. */
-void pr_session_due(struct pr_session *s);
+/* What became due is accounted for: missed ticks are skipped and counted. False for nothing. */
+bool pr_session_due(struct pr_session *s);
 /* The watched process, or with --wait-tree everybody, is gone. */
 bool pr_session_over(const struct pr_session *s);
 /* Takes the last sample, final where the job has ended, and closes the outputs. */

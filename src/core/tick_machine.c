@@ -5,20 +5,19 @@
 #include "core/tick.h"
 #include "util/clock.h"
 
-#define MACHINE_LEAST (NS_PER_S / 10) /* between two readings: the kernel's ticks are coarse */
-#define BESIDE_LEAST                                                                               \
-    (NS_PER_S / 2)            /* where it is not what is recorded: it costs more than a job        \
-                               */
-#define MACHINE_MOST NS_PER_S /* however little budget there is: it costs 0.1 ms */
+/* Between two readings: at the least, since the kernel's ticks are coarse, and however little
+ * budget there is. Where it is not what is recorded it costs more than many a job, 0.2 ms. */
+static const struct {
+    int64_t least, most;
+} times[] = {{NS_PER_S / 2, 2 * NS_PER_S}, {NS_PER_S / 10, NS_PER_S}};
 
 static bool is_due(const struct pr_session *s, int64_t now)
 {
-    int64_t since = now - s->machine.read_at;
-    int64_t least = s->config->machine ? MACHINE_LEAST : BESIDE_LEAST;
+    bool recorded = s->config->machine;
+    int64_t wait = s->machine_allowance >= 0 ? times[recorded].least : times[recorded].most;
     if (s->now.first || s->now.last || !s->machine.read_at)
         return true;
-    /* What comes at the interval may come a little early. */
-    return since >= least * 9 / 10 && (s->machine_allowance >= 0 || since >= MACHINE_MOST * 9 / 10);
+    return now - s->machine.read_at >= wait * 9 / 10; /* what comes at the interval may be early */
 }
 
 static void copy_devices(struct pr_session *s)

@@ -23,8 +23,9 @@
 #include "core/tick_depth.h"
 #include "util/clock.h"
 
-#define IDLE_LONG 16        /* looks without having run: it gives its descriptors to others */
-#define HUGE_PAGE (2 << 20) /* the most that one fault brings */
+#define IDLE_LONG    16        /* looks without having run: it gives its descriptors to others */
+#define ASLEEP_AFTER 3         /* still ticks: a pid is handed out a moment before it can be seen */
+#define HUGE_PAGE    (2 << 20) /* the most that one fault brings */
 
 /* --- a source --------------------------------------------------------------------------------- */
 
@@ -161,10 +162,66 @@ static bool is_wanted(const struct pr_session *s, const struct pr_entity *e, int
 
 /* --- a member --------------------------------------------------------------------------------- */
 
-/* The clock is finer than stat, and was read a moment before. */
-static void take_clock(const struct pr_session *s, struct pr_entity *e)
+/* Not below 0; what is absent stays absent. */
+static void take_off(double *v, double by)
+{
+    *v = *v < by ? 0 : *v - by;
+}
+
+/* CPU time of ours in the process that we are in, ns. */
+static int64_t own_cpu(const struct pr_session *s)
+{
+    int64_t cpu = s->own_cpu + pr_clock_thread_cpu() - s->own_cpu_began;
+    cpu += pr_gpu_start_cpu(s->machine.gpu) + s->served.cpu;
+    return cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
+}
+
+/* What is left of its clock without us. We run while we ask: where what was seen last is within
+ * what that leaves open, nobody but us has run. Returns what is ours. */
+static int64_t read_clock_without_us(const struct pr_session *s, const struct pr_tick *t,
+                                     struct pr_entity *e)
+{
+    int64_t before = own_cpu(s);
+    pr_source_read(t, e, SOURCE_pid_clock);
+    int64_t ours = own_cpu(s), most = e->ran - before;
+    if (e->ran < 0)
+        return ours;
+    e->ran = e->ran > ours ? e->ran - ours : 0;
+    if (e->ran <= e->ran_seen && e->ran_seen <= most)
+        e->ran = e->ran_seen;
+    return ours;
+}
+
+/* Returns the CPU time in it that is ours, ns. */
+static int64_t read_clock(const struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
+{
+    if (e->pid == s->inside)
+        return read_clock_without_us(s, t, e);
+    pr_source_read(t, e, SOURCE_pid_clock);
+    return 0;
+}
+
+/* Inside a process of the job: our own threads, descriptors and CPU time are not the job's. As much
+ * as there was when it was read; descriptors are counted in a full reading alone. */
+static void take_ourselves_out(const struct pr_session *s, struct pr_entity *e, enum pr_depth depth,
+                               int64_t ours)
+{
+    double seconds = pr_seconds(ours);
+    take_off(&e->value[METRIC_CPU_TIME], seconds);
+    take_off(&e->value[METRIC_CPU_SYSTEM], seconds); /* nearly all that we do is in the kernel */
+    take_off(&e->value[METRIC_THREADS], s->own_threads + s->served.threads);
+    if (depth == DEPTH_ALL)
+        take_off(&e->value[METRIC_FDS], s->own_fds + s->record_fds + s->served.files +
+                                            s->host.holding + pr_gpu_descriptors(s->machine.gpu));
+}
+
+/* Behind stat: what is its own, by the clock, which is finer and was read a moment before. */
+static void settle_use(const struct pr_session *s, struct pr_entity *e, enum pr_depth depth,
+                       int64_t ours)
 {
     double seconds = pr_seconds(e->ran);
+    if (e->pid == s->inside)
+        take_ourselves_out(s, e, depth, ours);
     if (e->ran >= 0 && (s->select.reads & READ_CLOCK) && seconds >= e->value[METRIC_CPU_TIME])
         e->value[METRIC_CPU_TIME] = seconds;
 }
@@ -199,13 +256,13 @@ static void read_files(struct pr_session *s, const struct pr_tick *t, struct pr_
 
 /* It has not run. Where its size has changed all the same, more has: pages went to swap. */
 static void let_rest(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
-                     enum pr_depth depth)
+                     enum pr_depth depth, int64_t ours)
 {
     e->idle += e->idle < IDLE_LONG;
     if (depth == DEPTH_SIZE) {
         double before = e->value[METRIC_MEM_RSS];
         if (s->turns.crowd && pr_source_read(t, e, SOURCE_pid_stat) == 0)
-            take_clock(s, e);
+            settle_use(s, e, depth, ours);
         read_size(s, t, e);
         e->aged |= e->value[METRIC_MEM_RSS] != before;
         e->sized_at = t->now;
@@ -214,57 +271,26 @@ static void let_rest(struct pr_session *s, const struct pr_tick *t, struct pr_en
         pr_source_release(&s->host, e);
 }
 
-/* Not below 0; what is absent stays absent. */
-static void take_off(double *v, double by)
-{
-    *v = *v < by ? 0 : *v - by;
-}
-
-/* CPU time of ours in the process that we are in, ns. */
-static int64_t own_cpu(const struct pr_session *s)
-{
-    int64_t cpu = s->own_cpu + pr_clock_thread_cpu() - s->own_cpu_began;
-    cpu += pr_gpu_start_cpu(s->machine.gpu) + s->served.cpu;
-    return cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
-}
-
-/* Inside a process of the job: our own threads, descriptors and CPU time are not the job's. As much
- * as there was when it was read; descriptors are counted in a full reading alone. */
-static void take_ourselves_out(const struct pr_session *s, struct pr_entity *e, enum pr_depth depth,
-                               int64_t cpu)
-{
-    double seconds = pr_seconds(cpu);
-    take_off(&e->value[METRIC_CPU_TIME], seconds);
-    take_off(&e->value[METRIC_CPU_SYSTEM], seconds); /* nearly all that we do is in the kernel */
-    take_off(&e->value[METRIC_THREADS], s->own_threads + s->served.threads);
-    if (depth == DEPTH_ALL)
-        take_off(&e->value[METRIC_FDS], s->own_fds + s->record_fds + s->served.files +
-                                            s->host.holding + pr_gpu_descriptors(s->machine.gpu));
-}
-
 static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
                         size_t k)
 {
-    pr_source_read(t, e, SOURCE_pid_clock);
-    bool ourselves = e->pid == s->inside;
-    int64_t ours = ourselves ? own_cpu(s) : 0;
+    int64_t ours = read_clock(s, t, e);
     enum pr_depth depth = pr_depth_of(s, t, e, k);
     bool first_time = !s->turns.again || !e->looks;
     if (depth < DEPTH_TIMES) {
         e->looks += first_time;
-        let_rest(s, t, e, depth);
+        let_rest(s, t, e, depth, ours);
         return;
     }
     e->idle = 0;
+    s->turns.stirred = true;
     if (read_identity(s, t, e, depth) < 0)
         return;
     e->looks += first_time;
     e->ran_seen = e->ran;
     e->awaited = false;
-    take_clock(s, e);
     read_files(s, t, e, depth);
-    if (ourselves)
-        take_ourselves_out(s, e, depth, ours);
+    settle_use(s, e, depth, ours);
     if (s->gone || pr_entity_is_dead(e))
         blank_gauges(e);
     e->no_mm = borrows_memory(s, e);
@@ -312,6 +338,7 @@ static void read_returned(struct pr_session *s, const struct pr_tick *t, struct 
 static void read_one(struct pr_session *s, const struct pr_tick *t, size_t k)
 {
     struct pr_entity *e = s->set.items[k];
+    s->turns.stirred |= e->life != LIFE_ALIVE || e->left;
     if (e->life == LIFE_ALIVE && e->left)
         read_left(s, t, e);
     else if (e->life == LIFE_ALIVE && e->away)
@@ -393,15 +420,30 @@ bool pr_tick_reads_again(const struct pr_session *s)
     return s->now.last || s->phases.ending;
 }
 
+/* From this one on. */
+static void read_all(struct pr_session *s, const struct pr_tick *t, size_t k)
+{
+    for (; k < s->set.count; k++)
+        read_one(s, t, k);
+}
+
 void pr_tick_read(struct pr_session *s, int64_t now, bool again)
 {
     struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
-    discover(s, &t);
+    bool asleep = s->target->ops->from_within && s->set.still >= ASLEEP_AFTER && !again;
+    if (!asleep)
+        discover(s, &t);
     s->turns.again = again;
     if (!again)
         pr_depth_turns(s);
-    for (size_t k = 0; k < s->set.count; k++)
-        read_one(s, &t, k);
+    s->turns.stirred = again;
+    read_all(s, &t, 0);
+    s->set.still = s->turns.stirred ? 0 : s->set.still + 1;
+    if (asleep && s->turns.stirred) { /* it wakes up */
+        size_t known = s->set.count;
+        discover(s, &t);
+        read_all(s, &t, known);
+    }
     if (again || !pr_tick_reads_again(s)) /* the second reading would find none */
         reset_marks(s, &t);
     if (s->net) /* before what uses the budget up: sockets may soon be gone */

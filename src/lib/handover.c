@@ -2,8 +2,7 @@
 #include "lib/handover.h"
 
 #include <errno.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "core/annotate.h"
 #include "util/clock.h"
@@ -18,44 +17,54 @@ struct pr_asked {
 
 void pr_handover_init(struct pr_handover *h)
 {
-    *h = (struct pr_handover){.wake = -1};
+    pthread_condattr_t steady;
+    *h = (struct pr_handover){0};
     pthread_mutex_init(&h->lock, NULL);
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&h->wake, &steady);
+    pthread_condattr_destroy(&steady);
     pthread_cond_init(&h->answered, NULL);
     h->end = &h->first;
-}
-
-void pr_handover_unopen(struct pr_handover *h)
-{
-    if (h->wake >= 0)
-        close(h->wake);
-    h->wake = -1;
 }
 
 void pr_handover_done(struct pr_handover *h)
 {
     pthread_mutex_destroy(&h->lock);
+    pthread_cond_destroy(&h->wake);
     pthread_cond_destroy(&h->answered);
-    pr_handover_unopen(h);
 }
 
-int pr_handover_open(struct pr_handover *h)
+void pr_handover_open(struct pr_handover *h)
 {
-    int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wake < 0)
-        return -errno;
     pthread_mutex_lock(&h->lock);
-    h->wake = wake;
     h->open = true;
     pthread_mutex_unlock(&h->lock);
-    return 0;
 }
 
 void pr_handover_stop(struct pr_handover *h)
 {
     pthread_mutex_lock(&h->lock);
     h->stopping = true;
-    eventfd_write(h->wake, 1);
+    pthread_cond_signal(&h->wake);
     pthread_mutex_unlock(&h->lock);
+}
+
+/* A timer and an event to poll would take two descriptors of the process that we are in, and a
+ * fifth more CPU time to wake up. */
+bool pr_handover_wait(struct pr_handover *h, int64_t ns)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    ns = until.tv_nsec + (ns > 0 ? ns : 0);
+    until.tv_sec += ns / NS_PER_S;
+    until.tv_nsec = ns % NS_PER_S;
+    pthread_mutex_lock(&h->lock);
+    while (!h->first && !h->stopping && pthread_cond_timedwait(&h->wake, &h->lock, &until) == 0)
+        ;
+    bool asked = h->first || h->stopping;
+    pthread_mutex_unlock(&h->lock);
+    return asked;
 }
 
 /* With the lock held, as the next. */
@@ -79,8 +88,6 @@ static void answer(struct pr_handover *h, struct pr_asked *asked, int value)
 bool pr_handover_serve(struct pr_handover *h, struct pr_session *s)
 {
     struct pr_asked *asked;
-    eventfd_t times;
-    eventfd_read(h->wake, &times); /* before looking: who comes later wakes us again */
     pthread_mutex_lock(&h->lock);
     while ((asked = take(h))) {
         pthread_mutex_unlock(&h->lock);
@@ -112,7 +119,7 @@ int pr_handover_ask(struct pr_handover *h, const struct pr_request *r)
     if (h->open) {
         *h->end = &asked;
         h->end = &asked.next;
-        eventfd_write(h->wake, 1);
+        pthread_cond_signal(&h->wake);
         while (!asked.is_answered)
             pthread_cond_wait(&h->answered, &h->lock);
     }

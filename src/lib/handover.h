@@ -12,23 +12,22 @@ struct pr_asked;
 
 struct pr_handover {
     pthread_mutex_t lock;
-    pthread_cond_t answered;
+    pthread_cond_t wake, answered; /* of the thread; of those who ask */
     struct pr_asked *first, **end; /* in the order in which they came */
     bool open;                     /* there is a thread that serves */
     bool stopping;                 /* it is to end */
-    int wake;                      /* an event that tells it to look; -1 for none */
 };
 
 void pr_handover_init(struct pr_handover *h);
 /* Not in a forked child: who was waiting in another thread is not there to leave. */
 void pr_handover_done(struct pr_handover *h);
-/* From here on who asks waits for the thread that is about to start. 0 or -errno. */
-int pr_handover_open(struct pr_handover *h);
-/* After a close, where no thread could be started. */
-void pr_handover_unopen(struct pr_handover *h);
+/* From here on who asks waits for the thread that is about to start. */
+void pr_handover_open(struct pr_handover *h);
 /* Tells the serving thread to stop. */
 void pr_handover_stop(struct pr_handover *h);
-/* Does what is waiting, when `wake` is readable. False when it is time to stop. */
+/* Waits until somebody asks, or for this many ns. True for the former. */
+bool pr_handover_wait(struct pr_handover *h, int64_t ns);
+/* Does what is waiting. False when it is time to stop. */
 bool pr_handover_serve(struct pr_handover *h, struct pr_session *s);
 /* Nobody serves any more: who waits is told so. */
 void pr_handover_close(struct pr_handover *h);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,21 +308,24 @@ int pr_monitor_time_left(const struct proctor_monitor *m)
     return left <= 0 ? 0 : left > 1e6 ? 1000000000 : (int)(left * 1000) + 1;
 }
 
+/* ns to the next tick, or to the end where that comes first. */
+static int64_t wait_for(const struct proctor_monitor *m)
+{
+    int64_t tick = m->session.next - pr_clock_boot();
+    int left = pr_monitor_time_left(m);
+    return left >= 0 && left * NS_PER_MS < tick ? left * NS_PER_MS : tick;
+}
+
 /* Until the target or the time is over, or stop() wants it; false for the last. */
 static bool sample_until_over(struct proctor_monitor *m)
 {
-    struct pollfd wait[2] = {{.fd = m->session.timer, .events = POLLIN},
-                             {.fd = m->handover.wake, .events = POLLIN}};
-    pr_session_tick(&m->session);
-    while (!pr_session_over(&m->session) && pr_monitor_time_left(m) != 0) {
-        int n = poll(wait, 2, pr_monitor_time_left(m));
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0 && wait[0].revents) {
-            pr_session_due(&m->session);
-            pr_session_tick(&m->session);
-        }
-        if (n > 0 && wait[1].revents && !pr_handover_serve(&m->handover, &m->session))
+    struct pr_session *s = &m->session;
+    pr_session_tick(s);
+    while (!pr_session_over(s) && pr_monitor_time_left(m) != 0) {
+        bool asked = pr_handover_wait(&m->handover, wait_for(m));
+        if (pr_session_due(s))
+            pr_session_tick(s);
+        if (asked && !pr_handover_serve(&m->handover, s))
             return false;
     }
     return true;
@@ -365,10 +367,7 @@ int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err)
     r = pr_monitor_begin(m, err);
     if (r < 0)
         return r;
-    r = pr_handover_open(&m->handover); /* who calls before the thread is there waits for it */
-    if (r < 0)
-        return pr_error(err, -r, "cannot make an event: %s", strerror(-r));
-    m->session.own_fds++;
+    pr_handover_open(&m->handover); /* who calls before the thread is there waits for it */
     m->session.own_threads++;
     pr_session_arm(&m->session); /* after a collect the schedule counts from here */
     sigfillset(&all);
@@ -377,8 +376,6 @@ int proctor_monitor_start(struct proctor_monitor *m, struct proctor_error *err)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (r != 0) {
         pr_handover_close(&m->handover);
-        pr_handover_unopen(&m->handover);
-        m->session.own_fds--;
         m->session.own_threads--;
         return pr_error(err, r, "cannot start a thread: %s", strerror(r));
     }

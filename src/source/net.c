@@ -33,6 +33,7 @@ struct pr_net {
     int counts[FAMILIES]; /* held: how many TCP sockets there are, by family; -1 for none */
     uint64_t count;       /* that, at the last dump */
     bool closed;          /* some, since then */
+    bool stirred;         /* somebody of the job has run since they were counted */
     bool by_family;       /* the kernel does not give both at once */
     struct pr_net_table table;
     struct pr_net_search search;
@@ -152,7 +153,8 @@ static uint64_t count_sockets(struct pr_net *n, const struct pr_tick *t)
 
 /* The kernel walks its whole table of sockets for a dump, though there be none: a job that does not
  * use the network should not pay for it ten times a second. Where it has no socket, none was closed
- * and there are as many as before, there is nothing new to see. */
+ * and nobody has run who could have made one, or there are as many as before, there is nothing new
+ * to see. */
 static bool is_due(struct pr_net *n, const struct pr_tick *t, bool may_spend, bool last)
 {
     int64_t since = t->now - n->dumped_at;
@@ -162,8 +164,11 @@ static bool is_due(struct pr_net *n, const struct pr_tick *t, bool may_spend, bo
         last || late || n->lost_events || (since >= DUMP_LEAST && since >= sparing * n->cost);
     if (!due || since == 0) /* the last sample reads twice */
         return false;
-    return late || n->lost_events || !idle || n->closed || n->events < 0 || !n->count ||
-           count_sockets(n, t) != n->count;
+    if (late || n->lost_events || !idle || n->closed || n->events < 0 || !n->count)
+        return true;
+    bool stirred = n->stirred;
+    n->stirred = false;
+    return stirred && count_sockets(n, t) != n->count;
 }
 
 static void look(struct pr_net *n, struct pr_entities *set, const struct pr_tick *t, bool may_spend)
@@ -202,6 +207,7 @@ void pr_net_read(struct pr_net *n, struct pr_entities *set, const struct pr_tick
     if (n->dumps < 0)
         return;
     n->table.reading++;
+    n->stirred |= !set->still;
     if (last)
         n->search.cost = 0; /* it cannot wait for its time */
     hear(n, set);

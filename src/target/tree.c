@@ -110,7 +110,7 @@ static void tree_free(struct pr_target *target, bool close_files)
 }
 
 static const struct pr_target_ops ops = {
-    .update = tree_update, .over = tree_over, .free = tree_free};
+    .update = tree_update, .over = tree_over, .free = tree_free, .from_within = true};
 
 /* The process that a thread belongs to; 0 where that cannot be read. */
 static pid_t thread_group(const struct pr_host *host, pid_t pid)

@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define NS_PER_S INT64_C(1000000000)
+#define NS_PER_S  INT64_C(1000000000)
+#define NS_PER_MS INT64_C(1000000)
 
 int64_t pr_clock_boot(void); /* CLOCK_BOOTTIME: counts through suspend, never steps */
 int64_t pr_clock_wall(void);

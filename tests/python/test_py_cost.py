@@ -104,11 +104,10 @@ def measured(tmp_path_factory):
     return found
 
 
-def test_it_uses_some_thousandths_of_a_core(measured):
-    """Three are the goal. It is 2.5 to 3.6 on a shared machine with two cores, by how cold its caches are: nearly all
-    of it is waking a CPU and reading 51 clocks."""
+def test_it_uses_less_than_three_thousandths_of_a_core(measured):
+    """Most of it is waking a CPU and reading 51 clocks, which takes longer where its caches are cold."""
     cost = measured["cost"]
-    assert cost["proctor"] < 0.0045, cost
+    assert cost["proctor"] < 0.003, cost
     assert cost["psutil"] > 10 * cost["proctor"], cost
 
 

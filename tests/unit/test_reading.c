@@ -2,8 +2,10 @@
 /* What is read of real processes at a tick, and what is not: who has not run is not read again, and
  * nothing that happens is missed for it. */
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "recording.h"
@@ -13,8 +15,8 @@ enum { FAMILY = 20, WARM_UP = 40, TICKS = 40 };
 
 static struct recording r;
 static pid_t family[FAMILY];
-static int orders[FAMILY];    /* the ends of pipes that they read from */
-static unsigned reads, sizes; /* preads, and those of statm */
+static int orders[FAMILY];              /* the ends of pipes that they read from */
+static unsigned reads, sizes, searches; /* preads; of statm; of loadavg, for new processes */
 
 ssize_t __real_pr_fs_pread(int fd, char *text, size_t size);
 ssize_t __wrap_pr_fs_pread(int fd, char *text, size_t size);
@@ -24,6 +26,7 @@ ssize_t __wrap_pr_fs_pread(int fd, char *text, size_t size)
     char link[64], path[256] = "";
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     sizes += readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/statm");
+    searches += strstr(path, "/loadavg") != NULL;
     reads++;
     return __real_pr_fs_pread(fd, text, size);
 }
@@ -58,6 +61,12 @@ static void obey(char order)
         break;
     case 'r': /* back to the kernel, the addresses stay */
         madvise(kept, size, MADV_DONTNEED);
+        break;
+    case 'f':
+        if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            pause();
+        }
         break;
     case 'x':
         execl("/bin/sleep", "sleep", "100", (char *)NULL);
@@ -367,6 +376,69 @@ static void test_in_a_crowd_stat_comes_first(void **state)
     assert_exactly(e->value[METRIC_IO_WCHAR], before + TICKS * 10000.0);
 }
 
+/* As the library does it: from a thread of ours in a process of the job. */
+static void *sample_inside(void *data)
+{
+    r.s.own_cpu_began = 0;
+    for (int i = 0; i < 20 + TICKS; i++) {
+        if (i == 20)
+            reads = sizes = searches = 0;
+        recording_tick(&r);
+    }
+    r.s.own_cpu += pr_clock_thread_cpu() - r.s.own_cpu_began;
+    return data;
+}
+
+static void *use_cpu(void *data)
+{
+    obey('c');
+    return data;
+}
+
+static void in_a_thread(void *(*work)(void *))
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, work, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
+static void fall_asleep(void)
+{
+    r.s.inside = getpid();
+    r.s.own_thread = true;
+    r.s.own_cpu = 0; /* the ticks up to now were the job's */
+    for (int tries = 0; tries < 10 && r.s.set.still < 3; tries++)
+        in_a_thread(sample_inside);
+    assert_true(r.s.set.still >= 3);
+}
+
+/* Of a job that sleeps nothing but clocks is read, and at times a size, though we run in it. */
+static void test_we_are_not_what_has_run(void **state)
+{
+    (void)state;
+    fall_asleep();
+    if (reads - sizes > TICKS || searches > TICKS / 2)
+        fail_msg("%u files were read in %d ticks, %u of them loadavg", reads - sizes, TICKS,
+                 searches);
+    double before = value_of(&r, CPU_TIME);
+    in_a_thread(use_cpu);
+    in_a_thread(sample_inside);
+    double used = value_of(&r, CPU_TIME) - before;
+    if (used < 0.05 || used > 0.07)
+        fail_msg("%.3f s, of 0.05", used);
+}
+
+static void test_a_child_of_one_that_slept(void **state)
+{
+    (void)state;
+    fall_asleep();
+    double before = value_of(&r, PROCS);
+    tell(5, 'f');
+    r.s.own_thread = false;
+    recording_tick(&r);
+    assert_exactly(value_of(&r, PROCS), before + 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -384,6 +456,8 @@ int main(void)
         TEST(test_turns_keep_to_the_budget),
         TEST(test_the_idle_give_way),
         TEST(test_in_a_crowd_stat_comes_first),
+        TEST(test_we_are_not_what_has_run),
+        TEST(test_a_child_of_one_that_slept),
     };
     return cmocka_run_group_tests_name("reading", tests, NULL, NULL);
 }
