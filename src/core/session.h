@@ -92,7 +92,7 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err);
 int pr_session_begin(struct pr_session *s);
 /* The next tick is due one interval from now. 0 or -errno. */
 int pr_session_arm(struct pr_session *s);
-/* Takes a sample; called when `timer` is readable, and whenever one is wanted. */
+/* Takes a sample; called when one is due, and whenever one is wanted. */
 void pr_session_tick(struct pr_session *s);
 /* What became due is accounted for: missed ticks are skipped and counted. False for nothing. */
 bool pr_session_due(struct pr_session *s);

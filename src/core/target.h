@@ -18,7 +18,7 @@ struct pr_target_ops {
     /* close_files: false where a fork has copied the handle, and the descriptors are not ours. */
     void (*free)(struct pr_target *target, bool close_files);
     bool may_be_empty; /* no members is a state as any other */
-    bool from_within;  /* who joins is the child of a member: of one that has run */
+    bool from_within;  /* who joins is the child of a member, mostly of one that has run */
     bool own_only;     /* members' own use, without that of children they have reaped */
 };
 

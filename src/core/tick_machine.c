@@ -13,7 +13,7 @@ static const struct {
 
 static bool is_due(const struct pr_session *s, int64_t now)
 {
-    bool recorded = s->config->machine;
+    bool recorded = s->config->machine || s->step >= NS_PER_S; /* then with each sample */
     int64_t wait = s->machine_allowance >= 0 ? times[recorded].least : times[recorded].most;
     if (s->now.first || s->now.last || !s->machine.read_at)
         return true;

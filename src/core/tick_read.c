@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the members. A process that has not run since it was read last is as it was: its CPU
  * clock says so in a third of a microsecond, and its times, faults, I/O and descriptors are not
- * read again. What others can do to it, as the kernel does when it takes pages away, is looked at
- * once a second: its size. Of those that run, times, faults, I/O and size are read at each tick,
- * and the rest in turn; a small job has its turn at each tick that the budget leaves room for. What
- * may have changed since it was read is `aged`.
+ * read again. (Of the process that we are in: without us.) What others can do to it, as the kernel
+ * does when it takes pages away, is looked at once a second: its size. Of those that run, times,
+ * faults, I/O and size are read at each tick, and the rest in turn; a small job has its turn at
+ * each tick that the budget leaves room for. What may have changed since it was read is `aged`.
  *
  * The clock is up to one of the kernel's ticks behind for a thread that is on a CPU. So whoever was
  * running is read whatever it says, and so is whoever should have waited for a child. */
@@ -13,6 +13,7 @@
 #include <linux/kcmp.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,9 +24,11 @@
 #include "core/tick_depth.h"
 #include "util/clock.h"
 
-#define IDLE_LONG    16        /* looks without having run: it gives its descriptors to others */
-#define ASLEEP_AFTER 3         /* still ticks: a pid is handed out a moment before it can be seen */
-#define HUGE_PAGE    (2 << 20) /* the most that one fault brings */
+#define IDLE_LONG    16 /* looks without having run: it gives its descriptors to others */
+#define ASLEEP_AFTER 3  /* still ticks: a pid is handed out a moment before it can be seen */
+#define LOOK_MOST    (NS_PER_S * 9 / 10) /* between two searches: orphans come to who sleeps, too */
+#define ASKING_MOST  20000               /* ns that the clock takes, while we run ourselves */
+#define HUGE_PAGE    (2 << 20)           /* the most that one fault brings */
 
 /* --- a source --------------------------------------------------------------------------------- */
 
@@ -176,18 +179,26 @@ static int64_t own_cpu(const struct pr_session *s)
     return cpu + (s->queue ? pr_queue_cpu(s->queue) : 0);
 }
 
-/* What is left of its clock without us. We run while we ask: where what was seen last is within
- * what that leaves open, nobody but us has run. Returns what is ours. */
+/* Our thread does nothing but what is here: neither a callback nor an output of ours can have done
+ * anything in the name of the process. */
+static bool is_apart(const struct pr_session *s)
+{
+    return s->own_thread && !s->on_sample && !s->queue;
+}
+
+/* What is left of its clock without us. We run while we ask: as much as that takes is left open,
+ * and a difference that is smaller is none. It adds up until it is one. Returns what is ours. */
 static int64_t read_clock_without_us(const struct pr_session *s, const struct pr_tick *t,
                                      struct pr_entity *e)
 {
     int64_t before = own_cpu(s);
     pr_source_read(t, e, SOURCE_pid_clock);
-    int64_t ours = own_cpu(s), most = e->ran - before;
+    int64_t ours = own_cpu(s);
     if (e->ran < 0)
         return ours;
     e->ran = e->ran > ours ? e->ran - ours : 0;
-    if (e->ran <= e->ran_seen && e->ran_seen <= most)
+    bool same = ours - before < ASKING_MOST && llabs(e->ran - e->ran_seen) < ASKING_MOST;
+    if (same && is_apart(s))
         e->ran = e->ran_seen;
     return ours;
 }
@@ -372,6 +383,7 @@ static void discover(struct pr_session *s, const struct pr_tick *t)
 {
     if (nobody_is_left(s))
         return;
+    s->turns.searched = t->now;
     int r = s->target->ops->update(s->target, t, &s->set);
     if (r == 0 || s->discovery_said)
         return;
@@ -420,6 +432,13 @@ bool pr_tick_reads_again(const struct pr_session *s)
     return s->now.last || s->phases.ending;
 }
 
+/* Who has not run has no new child. */
+static bool is_asleep(const struct pr_session *s, const struct pr_tick *t)
+{
+    return s->target->ops->from_within && s->set.still >= ASLEEP_AFTER &&
+           t->now - s->turns.searched < LOOK_MOST;
+}
+
 /* From this one on. */
 static void read_all(struct pr_session *s, const struct pr_tick *t, size_t k)
 {
@@ -430,7 +449,7 @@ static void read_all(struct pr_session *s, const struct pr_tick *t, size_t k)
 void pr_tick_read(struct pr_session *s, int64_t now, bool again)
 {
     struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
-    bool asleep = s->target->ops->from_within && s->set.still >= ASLEEP_AFTER && !again;
+    bool asleep = is_asleep(s, &t) && !again;
     if (!asleep)
         discover(s, &t);
     s->turns.again = again;

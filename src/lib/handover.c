@@ -7,6 +7,8 @@
 #include "core/annotate.h"
 #include "util/clock.h"
 
+#define WAIT_MOST (10 * NS_PER_S) /* the clock that is waited on stands still in a suspend */
+
 struct pr_asked {
     const struct pr_request *request;
     int64_t at;       /* boot time */
@@ -56,7 +58,7 @@ bool pr_handover_wait(struct pr_handover *h, int64_t ns)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    ns = until.tv_nsec + (ns > 0 ? ns : 0);
+    ns = until.tv_nsec + (ns < 0 ? 0 : ns < WAIT_MOST ? ns : WAIT_MOST);
     until.tv_sec += ns / NS_PER_S;
     until.tv_nsec = ns % NS_PER_S;
     pthread_mutex_lock(&h->lock);

@@ -8,12 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "core/command.h"
 #include "core/space.h"
 #include "lib/own_sink.h"
 #include "util/clock.h"
+
+#define TIMER_SLACK 50000UL /* ns, the kernel's own: a service may have set more for all threads   \
+                             */
 
 #ifndef PROCTOR_VERSION
 #error "the build gives PROCTOR_VERSION"
@@ -335,6 +339,7 @@ static bool sample_until_over(struct proctor_monitor *m)
 static void *sampler(void *data)
 {
     struct proctor_monitor *m = data;
+    prctl(PR_SET_TIMERSLACK, TIMER_SLACK);
     m->session.own_thread = true;
     m->session.own_cpu_began = 0;
     bool over = sample_until_over(m);

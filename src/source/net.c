@@ -20,6 +20,7 @@
 
 #define DUMP_LEAST     (NS_PER_S / 10 * 9 / 10) /* ten times a second; the timer may be early */
 #define DUMP_MOST      NS_PER_S
+#define COUNT_MOST     (NS_PER_S * 9 / 10)
 #define IDLE_MOST      (10 * NS_PER_S) /* however little there is to see */
 #define SPARING        200             /* without budget it takes one part in so many of the time */
 #define IDLE           1000            /* while the job has no socket: one part in so many */
@@ -33,7 +34,8 @@ struct pr_net {
     int counts[FAMILIES]; /* held: how many TCP sockets there are, by family; -1 for none */
     uint64_t count;       /* that, at the last dump */
     bool closed;          /* some, since then */
-    bool stirred;         /* somebody of the job has run since they were counted */
+    bool stirred;         /* somebody of the job has run since they were counted, */
+    int64_t counted_at;   /* which was then */
     bool by_family;       /* the kernel does not give both at once */
     struct pr_net_table table;
     struct pr_net_search search;
@@ -153,8 +155,8 @@ static uint64_t count_sockets(struct pr_net *n, const struct pr_tick *t)
 
 /* The kernel walks its whole table of sockets for a dump, though there be none: a job that does not
  * use the network should not pay for it ten times a second. Where it has no socket, none was closed
- * and nobody has run who could have made one, or there are as many as before, there is nothing new
- * to see. */
+ * and there are as many as before, there is nothing new to see. That is asked when somebody has run
+ * who could have made one; else once a second, so that those of others are known before that. */
 static bool is_due(struct pr_net *n, const struct pr_tick *t, bool may_spend, bool last)
 {
     int64_t since = t->now - n->dumped_at;
@@ -164,11 +166,13 @@ static bool is_due(struct pr_net *n, const struct pr_tick *t, bool may_spend, bo
         last || late || n->lost_events || (since >= DUMP_LEAST && since >= sparing * n->cost);
     if (!due || since == 0) /* the last sample reads twice */
         return false;
-    if (late || n->lost_events || !idle || n->closed || n->events < 0 || !n->count)
+    if (late || n->lost_events || !idle || n->events < 0 || !n->count)
         return true;
-    bool stirred = n->stirred;
+    if (!n->stirred && t->now - n->counted_at < COUNT_MOST)
+        return false;
     n->stirred = false;
-    return stirred && count_sockets(n, t) != n->count;
+    n->counted_at = t->now;
+    return n->closed || count_sockets(n, t) != n->count;
 }
 
 static void look(struct pr_net *n, struct pr_entities *set, const struct pr_tick *t, bool may_spend)
@@ -208,14 +212,15 @@ void pr_net_read(struct pr_net *n, struct pr_entities *set, const struct pr_tick
         return;
     n->table.reading++;
     n->stirred |= !set->still;
+    n->table.nobody_here = n->spaces.apart || (!n->stirred && !has_sockets(n));
     if (last)
         n->search.cost = 0; /* it cannot wait for its time */
     hear(n, set);
     if (last || t->now - n->spaced_at >= DUMP_LEAST) {
         n->spaced_at = t->now;
         pr_net_spaces_read(&n->spaces, set, t);
-        n->table.nobody_here = n->spaces.apart;
     }
+    n->table.nobody_here = n->spaces.apart;
     if (is_due(n, t, may_spend, last))
         look(n, set, t, may_spend);
     begin_members(n, set);

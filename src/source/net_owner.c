@@ -72,8 +72,9 @@ static bool begin(struct pr_net_search *search, const struct pr_net_table *n, in
     return true;
 }
 
-/* Whoever has not run since has got no other descriptors, and had none of what is looked for: a
- * socket is known from when it is bound or connected, for which somebody runs. */
+/* Whoever has not run since has got no other descriptors (but for those of ours, where we are in
+ * it), and had none of what is looked for: a socket is known from when it is bound or connected,
+ * for which somebody runs. */
 static bool is_as_it_was(const struct pr_entity *e)
 {
     return e->net_search && e->idle && e->ran == e->net_ran && !e->net_denied;

@@ -108,13 +108,15 @@ def test_rejected_points_are_counted_and_not_sent_again(proctor, serve, form):
     server = serve(lambda h, n: h.answer(body=body) or True)
     path = proctor.folder / "a.proctor"
     done, summary = proctor.recorded("-o", path, f"--otlp={server.url}", "--", "sh", "-c", "exit 5", env=env)
-    assert done.returncode == 5 and len(server.requests) == 1
+    bodies = [r[3] for r in server.requests]  # one, or two where the machine is slow
+    assert done.returncode == 5 and len(bodies) == len(set(bodies)) <= 2
+    rejected = 300 * len(bodies)
     said_of_it, = problems(summary)
     assert said_of_it.startswith("otlp: 300 points were rejected, and stay in the record: too old")
     found, = summary["publishing"]
     assert found == {"kind": "otlp", "url": f"{server.url}/v1/metrics", "remote": None, "sent": last_sample(path),
-                     "left": 0, "refused": 0, "rejected_points": 300, "error": None}
-    assert progress(path) == (last_sample(path), 0, 300)
+                     "left": 0, "refused": 0, "rejected_points": rejected, "error": None}
+    assert progress(path) == (last_sample(path), 0, rejected)
 
 
 def test_a_refused_request_does_not_hold_up_the_next(proctor, serve, run):

@@ -428,6 +428,33 @@ static void test_we_are_not_what_has_run(void **state)
         fail_msg("%.3f s, of 0.05", used);
 }
 
+static void callback(const struct proctor_snapshot *s, void *data)
+{
+    (void)s, (void)data;
+}
+
+/* What it does is done by the process. */
+static void test_our_thread_may_be_somebody_elses(void **state)
+{
+    (void)state;
+    fall_asleep();
+    r.s.on_sample = callback;
+    in_a_thread(sample_inside);
+    assert_int_equal(r.s.set.still, 0);
+    assert_true(searches >= TICKS);
+}
+
+/* Orphans may come to who sleeps, and a search may be unfinished. */
+static void test_a_sleeping_tree_is_searched_at_times(void **state)
+{
+    (void)state;
+    fall_asleep();
+    searches = 0;
+    r.s.turns.searched -= NS_PER_S;
+    recording_tick(&r);
+    assert_int_equal(searches, 1);
+}
+
 static void test_a_child_of_one_that_slept(void **state)
 {
     (void)state;
@@ -458,6 +485,8 @@ int main(void)
         TEST(test_in_a_crowd_stat_comes_first),
         TEST(test_we_are_not_what_has_run),
         TEST(test_a_child_of_one_that_slept),
+        TEST(test_our_thread_may_be_somebody_elses),
+        TEST(test_a_sleeping_tree_is_searched_at_times),
     };
     return cmocka_run_group_tests_name("reading", tests, NULL, NULL);
 }
