@@ -16,8 +16,7 @@
 #include "lib/own_sink.h"
 #include "util/clock.h"
 
-#define TIMER_SLACK 50000UL /* ns, the kernel's own: a service may have set more for all threads   \
-                             */
+#define TIMER_SLACK 50000UL /* ns, the kernel's own: a service may have set more for all */
 
 #ifndef PROCTOR_VERSION
 #error "the build gives PROCTOR_VERSION"
