@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "util/clock.h"
+#include "util/wait.h"
 
 #define RING       64
 #define NOTES_WAIT (2 * NS_PER_S / 1000) /* so that notes that come fast go together */
@@ -103,12 +104,7 @@ struct pr_queue *pr_queue_new(struct pr_sink **sinks, size_t count, struct pr_ev
     struct pr_queue *q = calloc(1, sizeof *q);
     if (!q)
         return NULL;
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&q->lock, NULL);
-    pthread_cond_init(&q->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    pr_wait_init(&q->lock, &q->changed);
     q->sinks = sinks;
     q->sink_count = count;
     q->size = RING;
@@ -185,11 +181,7 @@ void pr_queue_nudge(struct pr_queue *q)
 
 static bool wait_end(struct pr_queue *q, double seconds)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + (int64_t)(seconds * 1e9);
-    until.tv_sec += (time_t)(ns / NS_PER_S);
-    until.tv_nsec = (long)(ns % NS_PER_S);
+    struct timespec until = pr_wait_until((int64_t)(seconds * 1e9));
     pthread_mutex_lock(&q->lock);
     q->ending = true;
     pthread_cond_broadcast(&q->changed);

@@ -8,17 +8,18 @@
 
 #include "util/clock.h"
 
-#define FILES      3               /* that are held of each, where there is room */
-#define SPARE      64              /* descriptors that are not for members, in a crowd */
-#define TURN_LEAST 2.0             /* turns in a second, and one at a tick while there is budget */
-#define REST_TIME  (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
+#define FILES      3   /* that are held of each, where there is room */
+#define SPARE      64  /* descriptors that are not for members, in a crowd */
+#define TURN_LEAST 2.0 /* turns in a second, and one at a tick while there is budget */
+#define SIZE_TIME                                                                                  \
+    (4 * NS_PER_S) /* a size is looked at though nothing tells of another; crowds: I/O */
+#define REST_TIME (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
 
+/* Without and with a crowd. */
 static const struct {
     int64_t turn; /* in which each has its turn for a full reading */
     int64_t age;  /* after which it is read out of turn; said in the names of marks */
-    int64_t
-        size; /* in which the size is looked at though nothing tells of another; in a crowd I/O */
-} times[] = {{8 * NS_PER_S, 10 * NS_PER_S, NS_PER_S}, {32 * NS_PER_S, 40 * NS_PER_S, 4 * NS_PER_S}};
+} times[] = {{8 * NS_PER_S, 10 * NS_PER_S}, {32 * NS_PER_S, 40 * NS_PER_S}};
 
 bool pr_depth_has_ended(const struct pr_entity *e)
 {
@@ -61,7 +62,7 @@ static int64_t rest_time(const struct pr_entity *e)
 static bool is_due(const struct pr_session *s, const struct pr_tick *t, const struct pr_entity *e)
 {
     return ((unsigned long)e->pid + s->taken) % s->turns.sizes == 0 ||
-           t->now - e->sized_at >= 2 * s->turns.size;
+           t->now - e->sized_at >= 2 * SIZE_TIME;
 }
 
 enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
@@ -93,12 +94,11 @@ void pr_depth_turns(struct pr_session *s)
     size_t count = s->set.count;
     turns->crowd = s->set.crowd = count * FILES > (size_t)h->hold_limit;
     double passed = pr_seconds(s->now.interval), all = pr_seconds(times[turns->crowd].turn);
-    turns->size = times[turns->crowd || s->allowance < 0].size;
     turns->from = count ? (turns->from + turns->count) % count : 0;
     turns->owed += fmax(s->allowance >= 0, passed * fmax(TURN_LEAST, (double)count / all));
     turns->count = (size_t)fmin((double)count, floor(turns->owed));
     turns->owed -= floor(turns->owed);
-    turns->sizes = s->step < turns->size ? (unsigned long)(turns->size / s->step) : 1;
+    turns->sizes = s->step < SIZE_TIME ? (unsigned long)(SIZE_TIME / s->step) : 1;
     turns->lost = false;
     h->others_limit =
         turns->crowd ? (int)fmax(0, h->hold_limit - (double)count - SPARE) : h->hold_limit;

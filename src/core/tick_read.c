@@ -2,9 +2,9 @@
 /* Reading the members. A process that has not run since it was read last is as it was: its CPU
  * clock says so in a third of a microsecond, and its times, faults, I/O and descriptors are not
  * read again. (Of the process that we are in: without us.) What others can do to it, as the kernel
- * does when it takes pages away, is looked at once a second: its size. Of those that run, times,
- * faults, I/O and size are read at each tick, and the rest in turn; a small job has its turn at
- * each tick that the budget leaves room for. What may have changed since it was read is `aged`.
+ * does when it takes pages away, is looked at every four seconds: its size. Of those that run,
+ * times, faults, I/O and size are read at each tick, and the rest in turn; a small job has its turn
+ * at each tick that the budget leaves room for. What may have changed since it was read is `aged`.
  *
  * The clock is up to one of the kernel's ticks behind for a thread that is on a CPU. So whoever was
  * running is read whatever it says, and so is whoever should have waited for a child. */
@@ -197,8 +197,9 @@ static int64_t read_clock_without_us(const struct pr_session *s, const struct pr
     if (e->ran < 0)
         return ours;
     e->ran = e->ran > ours ? e->ran - ours : 0;
-    bool same = ours - before < ASKING_MOST && llabs(e->ran - e->ran_seen) < ASKING_MOST;
-    if (same && is_apart(s))
+    if (!is_apart(s))
+        e->ran_seen = -1;
+    else if (ours - before < ASKING_MOST && llabs(e->ran - e->ran_seen) < ASKING_MOST)
         e->ran = e->ran_seen;
     return ours;
 }
@@ -432,7 +433,7 @@ bool pr_tick_reads_again(const struct pr_session *s)
     return s->now.last || s->phases.ending;
 }
 
-/* Who has not run has no new child. */
+/* Who has not run has no new child, but for an orphan. */
 static bool is_asleep(const struct pr_session *s, const struct pr_tick *t)
 {
     return s->target->ops->from_within && s->set.still >= ASLEEP_AFTER &&

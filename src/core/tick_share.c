@@ -13,6 +13,7 @@
 #define POOR_MOST   512              /* and looked at in a tick where no budget is left */
 #define STALL       (NS_PER_S / 100) /* so long a process should not be held up, */
 #define STALL_AGAIN (60 * NS_PER_S)  /* but this seldom */
+#define ENDING_MOST (NS_PER_S / 20)  /* for those of them whose time has come when a phase ends */
 #define QUIET_FOR                                                                                  \
     (NS_PER_S * 9 / 10)    /* one that has not run is as it was, but for what others do */
 #define OLD_AFTER  60.0    /* seconds after which age counts as much as a change of all */
@@ -51,6 +52,26 @@ static double urgency(const struct pr_entity *e, int64_t now)
     return fabs(pr_value_known(change_of(e))) + (rss + 1) * age / OLD_AFTER;
 }
 
+static bool would_stall(const struct pr_session *s, const struct pr_entity *e)
+{
+    return predicted(s, e) > (double)STALL;
+}
+
+/* The end of a phase is the moment for what holds a process up: while one is open it waits for
+ * that, for a minute more. */
+static bool may_stall(const struct pr_session *s, const struct pr_entity *e, int64_t now)
+{
+    bool waits = s->phases.open_count && !s->phases.ending;
+    return !e->share.stalled_at ||
+           now - e->share.stalled_at >= (waits ? 2 * STALL_AGAIN : STALL_AGAIN);
+}
+
+/* Whatever the budget. */
+static bool is_moment(const struct pr_session *s)
+{
+    return s->phases.ending && s->patient_cost < ENDING_MOST;
+}
+
 static bool is_candidate(const struct pr_session *s, const struct pr_entity *e, int64_t now)
 {
     if (!pr_entity_is_here(e) || e->no_mm || e->kernel_thread)
@@ -58,8 +79,7 @@ static bool is_candidate(const struct pr_session *s, const struct pr_entity *e, 
     bool quiet = e->ran >= 0 && e->ran == e->share.ran && !(fabs(change_of(e)) > 0);
     if (e->share.at && quiet && now - e->share.at < QUIET_FOR)
         return false;
-    bool stalls = predicted(s, e) > (double)STALL;
-    return !stalls || !e->share.stalled_at || now - e->share.stalled_at >= STALL_AGAIN;
+    return !would_stall(s, e) || may_stall(s, e, now);
 }
 
 /* The most urgent first. */
@@ -84,6 +104,8 @@ static size_t fill(const struct pr_session *s, int64_t now, size_t from, size_t 
 static bool can_pay(const struct pr_session *s, const struct pr_entity *e, int64_t now)
 {
     double most = s->config->budget * 1e7, has = (double)s->allowance;
+    if (is_moment(s) && would_stall(s, e))
+        return true;
     if (has < 0)
         return s->turns.due >= 0 && (!e->share.at || pr_seconds(now - e->share.at) >= OLD_AFTER);
     return !e->share.at || has >= fmin(predicted(s, e), most * 0.9);
@@ -100,7 +122,7 @@ static void learn(struct pr_session *s, const struct pr_entity *e, int64_t cost)
 
 static void read_one(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e)
 {
-    bool stalls = predicted(s, e) > (double)STALL;
+    bool stalls = would_stall(s, e);
     int64_t began = pr_clock_thread_cpu();
     pr_tick_source(s, t, e, SOURCE_pid_smaps);
     int64_t cost = pr_clock_thread_cpu() - began;
@@ -136,7 +158,7 @@ static void earn_due(struct pr_session *s)
 
 static bool may_read(const struct pr_session *s)
 {
-    return s->allowance >= 0 || s->turns.due >= 0;
+    return s->allowance >= 0 || s->turns.due >= 0 || is_moment(s);
 }
 
 /* How many of them were read. */
@@ -146,7 +168,7 @@ static size_t read_window(struct pr_session *s, const struct pr_tick *t, size_t 
     size_t n = fill(s, t->now, from, count, window), read = 0;
     for (size_t i = 0; i < n && may_read(s); i++) {
         bool poor = s->allowance < 0, pays = can_pay(s, window[i].e, t->now);
-        if (!pays && !poor)
+        if (!pays && !poor && !s->phases.ending)
             break; /* it comes first, when enough is saved */
         if (!pays)
             continue;

@@ -23,8 +23,7 @@ struct pr_turns {
     size_t share;        /* the next whose PSS is looked at */
     double due;          /* ns that PSS which is not known may take where no budget is left */
     double page_cost;    /* ns that PSS takes for a page, 0 before anything was measured */
-    int64_t size;        /* ns in which a size is looked at though nothing tells of another */
-    unsigned long sizes; /* ticks of that */
+    unsigned long sizes; /* ticks in which a size is looked at though nothing tells of another */
     bool crowd;          /* more members than descriptors can be held of */
     bool again;          /* the second reading of one sample */
     int64_t searched;    /* boot time: new members were looked for */

@@ -14,6 +14,7 @@
 
 #include "gpu/reader.h"
 #include "util/clock.h"
+#include "util/wait.h"
 
 #define MS          (NS_PER_S / 1000)
 #define READ_LEAST  (90 * MS) /* between two readings: at most about ten a second */
@@ -78,10 +79,7 @@ static void publish(struct pr_gpu *g)
 
 static void wait_until(struct pr_gpu *g, int64_t boot)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    int64_t ns = t.tv_sec * NS_PER_S + t.tv_nsec + (boot - pr_clock_boot());
-    t = (struct timespec){ns / NS_PER_S, ns % NS_PER_S};
+    struct timespec t = pr_wait_until(boot - pr_clock_boot());
     pthread_cond_timedwait(&g->changed, &g->lock, &t);
 }
 
@@ -174,7 +172,6 @@ static int start_thread(struct pr_gpu *g)
 
 int pr_gpu_start(struct pr_gpu **ret, const struct pr_gpu_setting *setting)
 {
-    pthread_condattr_t attr;
     struct pr_gpu *g = calloc(1, sizeof *g);
     if (!g)
         return -ENOMEM;
@@ -183,11 +180,7 @@ int pr_gpu_start(struct pr_gpu **ret, const struct pr_gpu_setting *setting)
     g->host.root = fcntl(setting->host->root, F_DUPFD_CLOEXEC, 0);
     g->host.proc = fcntl(setting->host->proc, F_DUPFD_CLOEXEC, 0);
     atomic_init(&g->refs, 2);
-    pthread_mutex_init(&g->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&g->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    pr_wait_init(&g->lock, &g->changed);
     int r = g->host.root < 0 || g->host.proc < 0 ? -EMFILE : start_thread(g);
     if (r < 0) {
         close(g->host.root);

@@ -2,10 +2,10 @@
 #include "lib/handover.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "core/annotate.h"
 #include "util/clock.h"
+#include "util/wait.h"
 
 #define WAIT_MOST (10 * NS_PER_S) /* the clock that is waited on stands still in a suspend */
 
@@ -19,13 +19,8 @@ struct pr_asked {
 
 void pr_handover_init(struct pr_handover *h)
 {
-    pthread_condattr_t steady;
     *h = (struct pr_handover){0};
-    pthread_mutex_init(&h->lock, NULL);
-    pthread_condattr_init(&steady);
-    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-    pthread_cond_init(&h->wake, &steady);
-    pthread_condattr_destroy(&steady);
+    pr_wait_init(&h->lock, &h->wake);
     pthread_cond_init(&h->answered, NULL);
     h->end = &h->first;
 }
@@ -56,11 +51,7 @@ void pr_handover_stop(struct pr_handover *h)
  * fifth more CPU time to wake up. */
 bool pr_handover_wait(struct pr_handover *h, int64_t ns)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    ns = until.tv_nsec + (ns < 0 ? 0 : ns < WAIT_MOST ? ns : WAIT_MOST);
-    until.tv_sec += ns / NS_PER_S;
-    until.tv_nsec = ns % NS_PER_S;
+    struct timespec until = pr_wait_until(ns < WAIT_MOST ? ns : WAIT_MOST);
     pthread_mutex_lock(&h->lock);
     while (!h->first && !h->stopping && pthread_cond_timedwait(&h->wake, &h->lock, &until) == 0)
         ;

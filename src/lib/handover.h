@@ -25,7 +25,8 @@ void pr_handover_done(struct pr_handover *h);
 void pr_handover_open(struct pr_handover *h);
 /* Tells the serving thread to stop. */
 void pr_handover_stop(struct pr_handover *h);
-/* Waits until somebody asks, or for this many ns at the most. True for the former. */
+/* Waits until somebody asks or it is to end, or for this many ns at the most. True for the former.
+ */
 bool pr_handover_wait(struct pr_handover *h, int64_t ns);
 /* Does what is waiting. False when it is time to stop. */
 bool pr_handover_serve(struct pr_handover *h, struct pr_session *s);

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "publish/sending.h"
 #include "util/clock.h"
+#include "util/wait.h"
 
 #define BETWEEN      2.0  /* seconds between two requests, while all is well */
 #define BETWEEN_MOST 30.0 /* of a server that is slow */
@@ -146,10 +147,7 @@ static double delay(struct pr_publisher *p, int code, bool ending)
 
 static struct timespec moment(double seconds)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t ns = now.tv_sec * NS_PER_S + now.tv_nsec + (int64_t)(seconds * (double)NS_PER_S);
-    return (struct timespec){ns / NS_PER_S, ns % NS_PER_S};
+    return pr_wait_until((int64_t)(seconds * (double)NS_PER_S));
 }
 
 /* Called with the lock held. False where the time is over before that. knew: whoever rests knows
@@ -215,7 +213,6 @@ static void publisher_free(struct pr_publisher *p)
 
 static struct pr_publisher *publisher_new(struct pr_outlet *o, const char *path)
 {
-    pthread_condattr_t attributes;
     struct pr_publisher *p = calloc(1, sizeof *p);
     if (!p)
         o->ops->free(o);
@@ -225,11 +222,7 @@ static struct pr_publisher *publisher_new(struct pr_outlet *o, const char *path)
     }
     p->started = pr_clock_boot();
     p->deadline = INT64_MAX;
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pr_wait_init(&p->lock, &p->changed);
     return p;
 }
 

@@ -20,7 +20,7 @@
 
 #define DUMP_LEAST     (NS_PER_S / 10 * 9 / 10) /* ten times a second; the timer may be early */
 #define DUMP_MOST      NS_PER_S
-#define COUNT_MOST     (NS_PER_S * 9 / 10)
+#define COUNT_MOST     (NS_PER_S / 4)  /* while nobody of the job runs */
 #define IDLE_MOST      (10 * NS_PER_S) /* however little there is to see */
 #define SPARING        200             /* without budget it takes one part in so many of the time */
 #define IDLE           1000            /* while the job has no socket: one part in so many */
@@ -156,7 +156,7 @@ static uint64_t count_sockets(struct pr_net *n, const struct pr_tick *t)
 /* The kernel walks its whole table of sockets for a dump, though there be none: a job that does not
  * use the network should not pay for it ten times a second. Where it has no socket, none was closed
  * and there are as many as before, there is nothing new to see. That is asked when somebody has run
- * who could have made one; else once a second, so that those of others are known before that. */
+ * who could have made one; else less often, so that those of others are known before they close. */
 static bool is_due(struct pr_net *n, const struct pr_tick *t, bool may_spend, bool last)
 {
     int64_t since = t->now - n->dumped_at;
@@ -212,15 +212,14 @@ void pr_net_read(struct pr_net *n, struct pr_entities *set, const struct pr_tick
         return;
     n->table.reading++;
     n->stirred |= !set->still;
-    n->table.nobody_here = n->spaces.apart || (!n->stirred && !has_sockets(n));
     if (last)
         n->search.cost = 0; /* it cannot wait for its time */
     hear(n, set);
     if (last || t->now - n->spaced_at >= DUMP_LEAST) {
         n->spaced_at = t->now;
         pr_net_spaces_read(&n->spaces, set, t);
+        n->table.nobody_here = n->spaces.apart;
     }
-    n->table.nobody_here = n->spaces.apart;
     if (is_due(n, t, may_spend, last))
         look(n, set, t, may_spend);
     begin_members(n, set);

@@ -27,8 +27,7 @@ struct pr_net_table {
     struct pr_map by_cookie, by_inode; /* index + 1 */
     struct pr_map by_port;             /* cookies of listening sockets */
     unsigned reading;                  /* which one this is */
-    bool nobody_here; /* what is unclear is not theirs: no member is in our network namespace, or
-                       * can have made a socket since they were looked at */
+    bool nobody_here; /* no member is in our network namespace: what is unclear is not theirs */
     double rx, tx, unattributed;
     bool out_of_memory;
 };

@@ -172,19 +172,6 @@ def test_short_connections_of_a_server(proctor, space):
     assert unattributed <= 1000 * (10000 + 1001)
 
 
-def test_others_beside_a_job_that_sleeps(proctor, space):
-    """Who has not run has made no socket: short connections of others are not taken for what nobody saw in time."""
-    serve(proctor, space)
-    job = proctor.start("run", "-q", "-i", "50ms", "--summary", proctor.summary_file, "--", "sleep", "60",
-                        **wrapped(proctor, space))
-    time.sleep(0.5)
-    subprocess.run(space.words(*client(10000, 100, 0)), check=True, stdout=subprocess.DEVNULL)
-    time.sleep(0.3)
-    os.kill(proctor.job_of(job), 15)
-    finish(job)
-    assert net(proctor.summary()) == [0, 0, 0]
-
-
 @pytest.mark.parametrize("user", [[], NOBODY], ids=["root", "nobody"])
 def test_short_connections_of_a_client(proctor, space, user):
     """Nothing is lost and nothing counts twice; what nobody saw in time is unattributed."""

@@ -178,7 +178,7 @@ def test_defect_5_each_file_is_read_once_in_a_sample(tmp_path):
         with ResourceTracker(pid={child.pid}, interval=0.1, discover_server=False, discover_cloud=False):
             time.sleep(2)"""
     try:
-        subprocess.run(["strace", "-f", "-y", "-e", "trace=poll,pread64", "-o", tmp_path / "trace", PYTHONS["debian"],
+        subprocess.run(["strace", "-f", "-y", "-e", "trace=futex,pread64", "-o", tmp_path / "trace", PYTHONS["debian"],
                         "-c", code], cwd=tmp_path, env=clean_environment(tmp_path, **PLACES), check=True, timeout=60)
     finally:
         child.kill()
@@ -187,7 +187,7 @@ def test_defect_5_each_file_is_read_once_in_a_sample(tmp_path):
     reads = Counter(line.split()[0] for line in lines if f"/proc/{child.pid}/stat>" in line)
     thread = reads.most_common(1)[0][0]  # the first reading is the main thread's
     own = "\n".join(line for line in lines if line.split()[0] == thread)
-    times = [Counter(re.findall(rf"/proc/{child.pid}/([a-z_]+)>", part)) for part in own.split(" poll(")]
+    times = [Counter(re.findall(rf"/proc/{child.pid}/([a-z_]+)>", part)) for part in own.split("FUTEX_WAIT_BITSET")]
     usual = [found for found in times[2:-2] if found["stat"]]  # the first look and the last one are longer
     assert len(usual) >= 8 and all(set(found.values()) == {1} for found in usual), times
     assert {"stat", "io", "smaps_rollup"} <= set().union(*usual), times

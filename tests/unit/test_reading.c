@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is read of real processes at a tick, and what is not: who has not run is not read again, and
  * nothing that happens is missed for it. */
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -376,6 +377,9 @@ static void test_in_a_crowd_stat_comes_first(void **state)
     assert_exactly(e->value[METRIC_IO_WCHAR], before + TICKS * 10000.0);
 }
 
+static unsigned slept_through; /* searches in a tick in which nobody woke up; -1 for no such tick */
+static double children;        /* in the tick after one was told to have one */
+
 /* As the library does it: from a thread of ours in a process of the job. */
 static void *sample_inside(void *data)
 {
@@ -386,6 +390,33 @@ static void *sample_inside(void *data)
         recording_tick(&r);
     }
     r.s.own_cpu += pr_clock_thread_cpu() - r.s.own_cpu_began;
+    return data;
+}
+
+static void *search_asleep(void *data)
+{
+    r.s.own_cpu_began = 0;
+    for (int i = 0; i < 500 && slept_through == UINT_MAX; i++) {
+        unsigned still = r.s.set.still;
+        searches = 0;
+        r.s.turns.searched -= still >= 3 ? NS_PER_S : 0;
+        recording_tick(&r);
+        if (still >= 3 && r.s.set.still > still)
+            slept_through = searches;
+    }
+    return data;
+}
+
+/* What this thread does is ours: of the job only the other process has run. */
+static void *fork_asleep(void *data)
+{
+    r.s.own_cpu_began = 0;
+    for (int i = 0; i < 500 && r.s.set.still < 3; i++)
+        recording_tick(&r);
+    double before = value_of(&r, PROCS);
+    tell(5, 'f');
+    recording_tick(&r);
+    children = value_of(&r, PROCS) - before;
     return data;
 }
 
@@ -449,21 +480,17 @@ static void test_a_sleeping_tree_is_searched_at_times(void **state)
 {
     (void)state;
     fall_asleep();
-    searches = 0;
-    r.s.turns.searched -= NS_PER_S;
-    recording_tick(&r);
-    assert_int_equal(searches, 1);
+    slept_through = UINT_MAX;
+    in_a_thread(search_asleep);
+    assert_int_equal(slept_through, 1);
 }
 
 static void test_a_child_of_one_that_slept(void **state)
 {
     (void)state;
     fall_asleep();
-    double before = value_of(&r, PROCS);
-    tell(5, 'f');
-    r.s.own_thread = false;
-    recording_tick(&r);
-    assert_exactly(value_of(&r, PROCS), before + 1);
+    in_a_thread(fork_asleep);
+    assert_exactly(children, 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -150,6 +150,36 @@ static void test_a_large_process_is_read_once_a_minute(void **state)
     assert_int_equal(e->share.at, r.s.sampled);
 }
 
+/* In a phase it waits for the end of that, where no budget is asked for; but not for ever. */
+static void test_a_large_process_is_read_at_the_end_of_a_phase(void **state)
+{
+    (void)state;
+    struct fake_process large = job[0];
+    large.rss_pages = 1000000;
+    tree_process(r.dir, large);
+    recording_begin(&r, (struct pr_target_setting){.root = 100});
+    recording_tick(&r);
+    struct pr_entity *e = member(0);
+    e->share.cost = 35 * NS_PER_S / 1000;
+    assert_int_equal(pr_phases_begin(&r.s.phases, "load", 0, 0, false, &r.s.now), 0);
+    e->share.stalled_at -= 60 * NS_PER_S;
+    recording_tick(&r);
+    assert_true(e->share.at < r.s.sampled);
+    r.s.phases.ending = true;
+    r.s.allowance = -NS_PER_S;
+    r.s.turns.due = -1e9;
+    recording_tick(&r);
+    assert_int_equal(e->share.at, r.s.sampled);
+    e->share.cost = 35 * NS_PER_S / 1000;
+    recording_tick(&r); /* once a minute */
+    assert_true(e->share.at < r.s.sampled);
+    r.s.phases.ending = false;
+    r.s.allowance = 0;
+    e->share.stalled_at -= 120 * NS_PER_S;
+    recording_tick(&r);
+    assert_int_equal(e->share.at, r.s.sampled);
+}
+
 /* Where all else uses the budget up, everybody is read once all the same, one by one. */
 static void test_nobody_stays_unknown(void **state)
 {
@@ -206,6 +236,7 @@ int main(void)
         TEST(test_whose_comes_first),
         TEST(test_what_is_said_in_between),
         TEST(test_a_large_process_is_read_once_a_minute),
+        TEST(test_a_large_process_is_read_at_the_end_of_a_phase),
         TEST(test_nobody_stays_unknown),
         TEST(test_costs_are_learned),
     };

@@ -10,7 +10,8 @@ import time
 from .run import ENV, GRACE, KNOWN_JOB, Monitor, cpu_clock, text_of, work_folder
 
 THREADS, BEFORE, BUSY = 2, 1.1, 1.5  # seconds: a monitor has started and is at rest when the work begins
-RATE = 10
+MAPPED, MAPPING = 1000, 3  # MiB, seconds
+RATE, REPORT = 10, "job.json"
 
 
 class Job:
@@ -23,41 +24,45 @@ class Job:
 # --- slow-down ------------------------------------------------------------------------------------
 
 def busy_words(programs, work):
-    return [programs["busy"], str(THREADS), str(BEFORE), str(BUSY), str(work / "busy.json")]
+    return [programs["busy"], str(THREADS), str(BEFORE), str(BUSY), str(work / REPORT)]
 
 
-def busy_alone(programs, base):
+def maps_words(programs, work):
+    return [programs["maps"], str(MAPPED), str(BEFORE), str(MAPPING), str(work / REPORT)]
+
+
+def alone(words_of, programs, base):
     work = work_folder(base)
     try:
-        subprocess.run(busy_words(programs, work), check=True)
-        return json.loads((work / "busy.json").read_text())
+        subprocess.run(words_of(programs, work), check=True)
+        return json.loads((work / REPORT).read_text())
     finally:
         shutil.rmtree(work)
 
 
-def busy_with(tool, programs, base):
+def beside(tool, words_of, seconds, programs, base):
     """(what the job did, CPU seconds of the monitor while the job worked)."""
     work, hz = work_folder(base), min(RATE, tool.fastest)
     process = None
     try:
-        words = busy_words(programs, work)
+        words = words_of(programs, work)
         (work / "pids").touch()
         if tool.starts:
             monitor = Monitor(tool.start(words, hz, work), work)
         else:
             process = subprocess.Popen(words)
             (work / "pids").write_text(f"{process.pid}\n")
-            length = BEFORE + BUSY
+            length = BEFORE + seconds
             monitor = Monitor(tool.watch(Job(process), hz, int(length * hz) if tool.exact else length, work), work,
                               str(work / "pids"))
         time.sleep(BEFORE)
         before = cpu_clock(monitor.pid)
-        monitor.ended(BUSY - 0.05)
+        monitor.ended(seconds - 0.05)
         used = cpu_clock(monitor.pid) - before
         if process:
             process.wait()
         monitor.finish(tool.sign, GRACE)
-        return json.loads((work / "busy.json").read_text()), used
+        return json.loads((work / REPORT).read_text()), used
     finally:
         if process:
             process.wait()
@@ -70,23 +75,23 @@ def speed(job):
 
 def slowdown(tools, repetitions, programs, base, progress):
     """{tool: {taken, disturbed, least, most}} in parts of the job, and how much the job alone varies."""
-    found, alone = {tool.name: [] for tool in tools}, []
+    found, unwatched = {tool.name: [] for tool in tools}, []
     for number in range(repetitions):
         mine = []
         for i, tool in enumerate(tools):
             progress(f"a busy job: {tool.name}, {number + 1} of {repetitions}")
             if i % 3 == 0:
-                mine.append(speed(busy_alone(programs, base)))
+                mine.append(speed(alone(busy_words, programs, base)))
             if tool.reason:
                 continue
             try:
-                job, used = busy_with(tool, programs, base)
+                job, used = beside(tool, busy_words, BUSY, programs, base)
             except (OSError, ValueError) as error:
                 tool.problem = str(error)
                 continue
             found[tool.name].append((used / (THREADS * BUSY), speed(job)))
-        alone += mine
-    base_speed = statistics.median(alone)
+        unwatched += mine
+    base_speed = statistics.median(unwatched)
     results = {}
     for tool in tools:
         if tool.reason or not found[tool.name]:
@@ -95,8 +100,27 @@ def slowdown(tools, repetitions, programs, base, progress):
         totals = [taken + base_speed / fast - 1 for taken, fast in found[tool.name]]
         results[tool.name] = {"taken": statistics.median(taken for taken, _ in found[tool.name]),
                               "slower": statistics.median(totals), "least": min(totals), "most": max(totals)}
-    spread = [base_speed / fast - 1 for fast in alone]
-    return results, {"least": min(spread), "most": max(spread), "runs": len(alone)}
+    spread = [base_speed / fast - 1 for fast in unwatched]
+    return results, {"least": min(spread), "most": max(spread), "runs": len(unwatched)}
+
+
+# --- how long it is held up -----------------------------------------------------------------------
+
+def stalls(tools, repetitions, programs, base, progress):
+    """{tool: {rounds, longest}}, of a job that maps memory beside 1 GB in small pages; "" is the job alone."""
+    found = {name: [] for name in ["", *[tool.name for tool in tools]]}
+    for number in range(repetitions):
+        found[""].append(alone(maps_words, programs, base))
+        for tool in tools:
+            progress(f"a job that maps memory: {tool.name}, {number + 1} of {repetitions}")
+            if not tool.reason:
+                try:
+                    found[tool.name].append(beside(tool, maps_words, MAPPING, programs, base)[0])
+                except (OSError, ValueError) as error:
+                    tool.problem = str(error)
+    return {name: {"rounds": statistics.median(row["rounds"] / row["wall"] for row in rows),
+                   "longest": statistics.median(row["longest"] for row in rows)}
+            for name, rows in found.items() if rows}
 
 
 # --- what it finds --------------------------------------------------------------------------------
@@ -163,15 +187,19 @@ def shares(tools, repetitions, programs, base, progress):
     return results
 
 
-def startup(tool, base):
-    """CPU seconds for a job that does nothing, less what that uses; None of one that can start no job."""
+def startups(tools, repetitions, base, progress):
+    """{tool: CPU seconds for a job that does nothing, less what that uses}, of those that can start one."""
     def once(words):
         work = work_folder(base)
         try:
             return Monitor(words(work), work).finish(None, GRACE)
         finally:
             shutil.rmtree(work)
-    if tool.reason or not tool.start(["/bin/true"], RATE, base):
-        return None
-    return statistics.median(once(lambda work: tool.start(["/bin/true"], min(RATE, tool.fastest), work)) -
-                             once(lambda work: ["/bin/true"]) for _ in range(3))
+    able = [tool for tool in tools if not tool.reason and tool.start(["/bin/true"], RATE, base)]
+    found = {tool.name: [] for tool in able}
+    for number in range(repetitions):
+        for tool in able:
+            progress(f"start-up: {tool.name}, {number + 1} of {repetitions}")
+            found[tool.name].append(once(lambda work: tool.start(["/bin/true"], min(RATE, tool.fastest), work)) -
+                                    once(lambda work: ["/bin/true"]))
+    return {name: statistics.median(each) for name, each in found.items()}

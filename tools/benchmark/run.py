@@ -25,7 +25,7 @@ def compile_programs(folder):
     """The workloads, statically linked: they start fast and are small."""
     folder.mkdir(parents=True, exist_ok=True)
     flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread"]
-    programs = {name: [ROOT / f"tests/bench/{name}.c"] for name in ("crowd", "floor", "busy")}
+    programs = {name: [ROOT / f"tests/bench/{name}.c"] for name in ("crowd", "floor", "busy", "maps")}
     programs[KNOWN_JOB] = sorted((ROOT / "tests/truth").glob("*.c"))
     for name, sources in programs.items():
         subprocess.run(["cc", *flags, "-o", folder / name, *sources], check=True)
@@ -82,7 +82,7 @@ class Monitor:
         os.chdir(work)
         try:
             self.pid = os.posix_spawnp(str(words[0]), [str(w) for w in words], ENV, file_actions=actions,
-                                       setpgroup=0)
+                                       setpgroup=0, setsigdef=[signal.SIGINT, signal.SIGTERM])
         finally:
             os.chdir(before)
         self.fd = os.pidfd_open(self.pid)
@@ -99,7 +99,7 @@ class Monitor:
                 break
         _, status, usage = os.wait4(self.pid, 0)
         os.close(self.fd)
-        self.status = os.waitstatus_to_exitcode(status)
+        self.status, self.killed = os.waitstatus_to_exitcode(status), what == signal.SIGKILL
         return usage.ru_utime + usage.ru_stime
 
 
@@ -192,6 +192,8 @@ def watch_crowd(tool, case, crowd, hz, seconds, base, programs):
         size = peak_size(monitor.pid)
         monitor.ended(seconds * 0.2)
         cpu = monitor.finish(tool.sign, case.grace)
+        if monitor.killed:
+            raise OSError(f"{tool.name}: it did not end when it was told to, and had to be killed")
         if tool.starts and not (work / "report").exists():
             raise OSError(f"{tool.name}: its job did not end in time")
         if tool.starts:
