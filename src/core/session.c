@@ -184,7 +184,7 @@ bool pr_session_due(struct pr_session *s)
         return false;
     s->missed += times - 1;
     s->next += (int64_t)(times - 1) * step;
-    if (now - s->next > step / 10 && now - s->next > 1000000)
+    if (now - s->next > step / 10 && now - s->next > NS_PER_MS)
         s->late++;
     s->next += step;
     return true;

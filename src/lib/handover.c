@@ -47,8 +47,8 @@ void pr_handover_stop(struct pr_handover *h)
     pthread_mutex_unlock(&h->lock);
 }
 
-/* A timer and an event to poll would take two descriptors of the process that we are in, and a
- * fifth more CPU time to wake up. */
+/* A timer and an event to poll would take two descriptors of the process that we are in, and more
+ * CPU time to wake up. */
 bool pr_handover_wait(struct pr_handover *h, int64_t ns)
 {
     struct timespec until = pr_wait_until(ns < WAIT_MOST ? ns : WAIT_MOST);

@@ -118,7 +118,7 @@ static bool is_closed(short revents)
 
 static int time_left(const struct helper *h)
 {
-    int64_t left = (h->until - pr_clock_boot()) / (NS_PER_S / 1000);
+    int64_t left = (h->until - pr_clock_boot()) / NS_PER_MS;
     return left > 0 ? (int)left : 0;
 }
 
@@ -181,7 +181,7 @@ static ssize_t run_zpool(struct helper *h)
     if (pid == 0)
         become_zpool(h, ends[1]);
     h->running = pid > 0 ? pid : 0;
-    h->until = pr_clock_boot() + PATIENT * (NS_PER_S / 1000);
+    h->until = pr_clock_boot() + PATIENT * NS_PER_MS;
     close(ends[1]);
     ssize_t len = pid > 0 ? collect(h, ends[0]) : -1;
     close(ends[0]);

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tools"))
-from benchmark import peers, plot, run, tables  # noqa: E402
+from benchmark import jobs, peers, plot, run, tables  # noqa: E402
 
 
 def script(name):
@@ -204,6 +204,20 @@ def holds(rows):
     return [row[2] for row in rows]
 
 
+def test_a_slow_down_counts_where_it_can_be_told():
+    def last(alone, slower=0.001):
+        slow = {"slowdown": {"proctor": {"taken": 0.001, "slower": slower, "least": 0, "most": 0}}, "alone": alone}
+        return holds(tables.goal_rows(tables.Results({**data(9.0, 5.0), **slow})))[-1]
+    assert last({"least": 0, "most": 0.001}) == "yes"
+    assert last({"least": -0.02, "most": 0.05}).startswith("by CPU taken") and last({"least": 0, "most": 0}, 0.01) != "yes"
+
+
+def test_who_held_a_job_up():
+    found = {"": {"rounds": 2000, "longest": 0.001}, "top": {"rounds": 1900, "longest": 0.009}, "x": {"reason": "absent"}}
+    text = tables.document({**data(9.0, 5.0), "stalls": found})
+    assert "| top | 1.90 | 5.00 % | 9.00 |" in text and "| x | – (absent) |" in text
+
+
 def test_goals_that_hold_and_that_do_not():
     good = tables.goal_rows(tables.Results(data(9.0, 5.0)))
     assert holds(good)[:6] == ["yes"] * 6
@@ -269,6 +283,17 @@ def test_growth_is_seen():
     assert soak.grown(flat) == []
     assert len(soak.grown([(n, n, 3000 + 20 * n, 40) for n in range(100)])) == 1
     assert len(soak.grown([(n, n, 3000, 40 + n) for n in range(100)])) == 1
+
+
+def test_a_job_is_held_up_and_started(build, programs, tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "MAPPED", 20)
+    monkeypatch.setattr(jobs, "MAPPING", 0.3)
+    tools, silent = [peers.Everything(str(build / "proctor")), peers.Floor(programs["floor"])], lambda text: None
+    found = jobs.stalls(tools, 1, programs, tmp_path, silent)
+    assert set(found) == {"", "proctor, all", "floor"}
+    assert all(one["rounds"] > 1000 and 0 < one["longest"] < 0.3 for one in found.values()), found
+    started = jobs.startups(tools, 1, tmp_path, silent)
+    assert set(started) == {"proctor, all"} and 0 < started["proctor, all"] < 0.1
 
 
 def test_a_short_soak(build):

@@ -116,7 +116,8 @@ def test_the_interpreter_is_not_held_up(measured):
     """Nobody but the loop itself is ever inside the interpreter, and so it never waits for it."""
     assert measured["threads"] == {"nothing": 1, "proctor": 1, "psutil": 2}
     delay = measured["delay"]
-    assert delay["proctor"] < max(0.002, 2 * delay["nothing"]), delay
+    # With nobody there it was up to 0.004 on a shared machine.
+    assert delay["proctor"] < max(0.005, 2 * delay["nothing"]) and delay["proctor"] < delay["psutil"], delay
 
 
 def test_nor_does_a_busy_interpreter_hold_up_the_samples(measured):

@@ -107,8 +107,10 @@ def slowdown(tools, repetitions, programs, base, progress):
 # --- how long it is held up -----------------------------------------------------------------------
 
 def stalls(tools, repetitions, programs, base, progress):
-    """{tool: {rounds, longest}}, of a job that maps memory beside 1 GB in small pages; "" is the job alone."""
+    """{tool: {rounds, longest} or {reason}}, of a job that maps memory beside 1,000 MiB in small pages; "" is the job
+    alone."""
     found = {name: [] for name in ["", *[tool.name for tool in tools]]}
+    why = {tool.name: tool.reason or "no repetition" for tool in tools}
     for number in range(repetitions):
         found[""].append(alone(maps_words, programs, base))
         for tool in tools:
@@ -117,10 +119,10 @@ def stalls(tools, repetitions, programs, base, progress):
                 try:
                     found[tool.name].append(beside(tool, maps_words, MAPPING, programs, base)[0])
                 except (OSError, ValueError) as error:
-                    tool.problem = str(error)
-    return {name: {"rounds": statistics.median(row["rounds"] / row["wall"] for row in rows),
-                   "longest": statistics.median(row["longest"] for row in rows)}
-            for name, rows in found.items() if rows}
+                    why[tool.name] = str(error)
+    return {name: {"reason": why[name]} if not rows else
+            {"rounds": statistics.median(row["rounds"] / row["wall"] for row in rows),
+             "longest": statistics.median(row["longest"] for row in rows)} for name, rows in found.items()}
 
 
 # --- what it finds --------------------------------------------------------------------------------

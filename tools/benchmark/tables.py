@@ -138,7 +138,8 @@ def stall_table(results):
     found = results.data.get("stalls", {})
     if "" not in found:
         return ""
-    rows = [[name or "nobody", f"{number(one['rounds'] / 1000)}", percent(1 - one["rounds"] / found[""]["rounds"]),
+    rows = [[name or "nobody", f"– ({one['reason']})", "", ""] if "reason" in one else
+            [name or "nobody", number(one["rounds"] / 1000), percent(1 - one["rounds"] / found[""]["rounds"]),
              number(one["longest"] * 1000)] for name, one in found.items()]
     head = ["watched by", "thousand rounds a second", "fewer", "the longest round, ms"]
     return f"\n### A job with 1,000 MiB in small pages that maps memory, 10 Hz\n\n{table(head, rows)}\n"
@@ -260,10 +261,10 @@ def document(data):
                    key=lambda c: (c.processes, c.hz, list(ACTIVITIES).index(c.activity)))
     parts.append(cost_table(results, "The same at other rates", rates,
                             [f"{c.processes:,}, {ACTIVITIES[c.activity]}, at {c.hz:g} Hz" for c in rates]))
-    parts.append(stall_table(results))
     large = sorted((c for c in results.all_cases() if c.mib), key=lambda c: (c.processes, c.mib))
     parts.append(cost_table(results, "The same by size, all active, 10 Hz", large,
                             [f"{c.processes:,} of {c.mib:,} MB" for c in large]))
+    parts.append(stall_table(results))
     parts.append("\n### What was compared\n\n" + table(["", "version", "how"], [
         [name, tool["version"] or "", tool["what"] + (f": **{tool['reason']}**" if tool["reason"] else "")]
         for name, tool in results.tools.items()]) + "\n")
