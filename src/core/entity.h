@@ -82,7 +82,7 @@ struct pr_entities {
     struct pr_entity **scratch; /* room for all, for whoever has to sort some */
     size_t spare_count, spare_cap;
     bool crowd;                 /* they are so many that some readings are older (tick_depth.c) */
-    unsigned still;             /* ticks in which nobody was read: has run, come or gone */
+    unsigned still;             /* ticks in which nobody has run, come or gone */
     bool with_mean, with_names; /* members have these; set before there are any */
     uint64_t started, exited;   /* how many have ever been members */
 };

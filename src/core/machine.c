@@ -13,6 +13,11 @@
 #include "util/clock.h"
 #include "util/fs.h"
 
+/* What is dear to read stands for a second, and while nobody of the job runs, who alone would
+ * change it for the job, for four; samples may come a little early. */
+#define DEAR_LEAST (NS_PER_S * 9 / 10)
+#define DEAR_MOST  (NS_PER_S * 39 / 10)
+
 #define MACHINE_SOURCE(name) extern const struct pr_machine_source pr_machine_source_##name;
 #include "core/machine.def"
 #undef MACHINE_SOURCE
@@ -42,6 +47,12 @@ void pr_machine_explain(struct pr_machine *m, enum pr_machine_source_id id, cons
     if (!m->reason[id][0])
         vsnprintf(m->reason[id], MACHINE_REASON, format, args);
     va_end(args);
+}
+
+bool pr_machine_due(const struct pr_machine *m, int64_t then, int64_t now)
+{
+    bool ran = !m->ran_at || m->ran_at > then;
+    return !then || now - then >= (ran ? DEAR_LEAST : DEAR_MOST);
 }
 
 ssize_t pr_machine_text(const struct pr_tick *t, int *held, int at, const char *path,

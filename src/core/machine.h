@@ -27,6 +27,7 @@ struct pr_machine {
     pid_t of;                   /* the process whose cgroup is the job's, 0 for none */
     bool moved;                 /* it is in another one than before: for whoever wants to know */
     const char *cgroup;         /* or the cgroup itself, as the user named it; borrowed */
+    int64_t ran_at;   /* when somebody of the job was last seen to have run, 0 for always */
     int space_helper; /* the command's: socket of a process that asks ZFS, -1 for none (space.h) */
     double space_cpu; /* CPU time that it has used, seconds */
     struct pr_gpu *gpu;          /* the thread that reads them; NULL for none */
@@ -75,6 +76,8 @@ const char *pr_machine_reason(const struct pr_machine *m, enum pr_metric_id id);
  * samples. Length or -errno. */
 ssize_t pr_machine_text(const struct pr_tick *t, int *held, int at, const char *path,
                         bool in_pieces);
+/* For sources: is what was dear to read at `then`, 0 for never, to be read again? */
+bool pr_machine_due(const struct pr_machine *m, int64_t then, int64_t now);
 /* For sources: the reason in words, in the place of strerror's. */
 void pr_machine_explain(struct pr_machine *m, enum pr_machine_source_id id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -33,9 +33,9 @@ static bool is_orphaned(const struct pr_session *s, const struct pr_entity *e)
     return parent && pr_depth_has_ended(parent);
 }
 
-/* Since its use was read. A clock belongs to a pid: where another process has that by now it shows
- * another time, and reading answers that the one we knew is gone. */
-static bool has_run(const struct pr_session *s, const struct pr_entity *e)
+/* A clock belongs to a pid: where another process has that by now it shows another time, and
+ * reading answers that the one we knew is gone. */
+bool pr_depth_has_run(const struct pr_session *s, const struct pr_entity *e)
 {
     return e->ran < 0 || e->ran != e->ran_seen || e->state == 'R' || e->awaited ||
            is_orphaned(s, e);
@@ -69,7 +69,7 @@ enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
                           const struct pr_entity *e, size_t k)
 {
     int64_t age = t->now - e->refreshed_at;
-    bool ran = has_run(s, e), changed = ran || e->aged;
+    bool ran = pr_depth_has_run(s, e), changed = ran || e->aged;
     if (!t->host->held || s->now.last || s->config->peaks || !e->looks ||
         (changed && age >= times[s->turns.crowd].age))
         return DEPTH_ALL;

@@ -20,4 +20,6 @@ void pr_depth_turns(struct pr_session *s);
 /* k: its place in the set. Its clock has been read. */
 enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
                           const struct pr_entity *e, size_t k);
+/* Since its use was read. Its clock has been read. */
+bool pr_depth_has_run(const struct pr_session *s, const struct pr_entity *e);
 bool pr_depth_has_ended(const struct pr_entity *e);

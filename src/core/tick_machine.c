@@ -63,6 +63,10 @@ void pr_tick_machine(struct pr_session *s, int64_t now)
 {
     struct pr_tick t = {&s->host, now, s->text, SESSION_TEXT};
     double *value = s->now.value;
+    if (!s->set.still)
+        s->machine.ran_at = now;
+    if (s->config->machine)
+        s->machine.ran_at = 0;
     s->now.device_count = 0;
     s->now.machine_interval = s->machine.read_at ? now - s->machine.read_at : s->now.interval;
     if (is_due(s, now))

@@ -295,7 +295,7 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
         return;
     }
     e->idle = 0;
-    s->turns.stirred = true;
+    s->turns.stirred |= !e->looks || pr_depth_has_run(s, e); /* else it is its turn */
     if (read_identity(s, t, e, depth) < 0)
         return;
     e->looks += first_time;

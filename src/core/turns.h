@@ -27,6 +27,6 @@ struct pr_turns {
     bool crowd;          /* more members than descriptors can be held of */
     bool again;          /* the second reading of one sample */
     int64_t searched;    /* boot time: new members were looked for */
-    bool stirred;        /* somebody has run, come or gone, or was read nevertheless */
+    bool stirred;        /* somebody has run, come or gone */
     bool lost;           /* somebody has ended: who has not run may still have another parent */
 };

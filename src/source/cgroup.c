@@ -14,8 +14,7 @@
 #include "source/cgroup_path.h"
 #include "util/clock.h"
 
-#define LOOK_AGAIN (10 * NS_PER_S)     /* for a group that is gone */
-#define DETAIL     (NS_PER_S * 9 / 10) /* memory.stat; a second, and that may come a little early */
+#define LOOK_AGAIN (10 * NS_PER_S) /* for a group that is gone */
 
 #define DETAIL_FIRST METRIC_MEM_CGROUP_ANON
 #define DETAIL_COUNT (METRIC_MEM_CGROUP_KERNEL - DETAIL_FIRST + 1)
@@ -215,7 +214,7 @@ static int read_file(struct pr_machine *m, const struct pr_tick *t, struct group
 
 static int read_files(struct pr_machine *m, const struct pr_tick *t, struct group *g)
 {
-    bool detail = !g->detailed || t->now - g->detailed >= DETAIL;
+    bool detail = pr_machine_due(m, g->detailed, t->now);
     for (size_t i = 0; i < CGROUP_FILES; i++) {
         const struct pr_cgroup_file *f = &pr_cgroup_files[i];
         const struct place *p = &g->at[f->account];
@@ -274,14 +273,14 @@ static bool is_nowhere(const char *text, size_t len)
     return true;
 }
 
-/* Has the process moved to another group? It is asked once a second, and t->text then has so much
- * of its groups. */
+/* Has the process moved to another group? It is asked now and then, and t->text then has so
+ * much of its groups. */
 static bool has_moved(const struct pr_machine *m, const struct pr_tick *t, struct group *g,
                       size_t *ret_len)
 {
     char path[32];
     *ret_len = 0;
-    if (!m->of || m->cgroup || t->now - g->checked < DETAIL)
+    if (!m->of || m->cgroup || !pr_machine_due(m, g->checked, t->now))
         return false;
     g->checked = t->now;
     snprintf(path, sizeof path, "%d/cgroup", (int)m->of);

@@ -17,7 +17,6 @@
 #include "util/clock.h"
 #include "util/fs.h"
 
-#define EVERY         (NS_PER_S * 9 / 10) /* a second, and that may come a little early */
 #define FAILURES_MOST 2
 #define LIST_AGAIN    (10 * NS_PER_S) /* where the kernel does not tell of new mounts */
 
@@ -272,7 +271,7 @@ static int read_it(struct pr_machine *m, const struct pr_tick *t, void **state)
     if (!whole)
         pr_machine_explain(m, MACHINE_sys_space,
                            s->heard ? "zpool list fails" : "waiting for zpool list");
-    int r = s->read_at && t->now - s->read_at < EVERY ? 0 : read_mounts(s, t);
+    int r = pr_machine_due(m, s->read_at, t->now) ? read_mounts(s, t) : 0;
     put(m, &s->mounts, whole);
     if (whole)
         put(m, &s->pools, true);

@@ -214,6 +214,28 @@ static void test_a_skipped_sample(void **state)
     assert_near(m.value[METRIC_SYSTEM_CPU_USAGE], 2, 1e-9); /* over both intervals */
 }
 
+/* Seconds; when somebody of the job has run, when it was read, and now. */
+static bool is_due(double ran, double then, double now)
+{
+    m.ran_at = (int64_t)(ran * (double)NS_PER_S);
+    return pr_machine_due(&m, (int64_t)(then * (double)NS_PER_S),
+                          (int64_t)(now * (double)NS_PER_S));
+}
+
+static void test_what_is_dear_stands_while_the_job_sleeps(void **state)
+{
+    (void)state;
+    assert_true(is_due(0, 0, 1)); /* never read */
+    assert_false(is_due(0, 10, 10.5));
+    assert_true(is_due(0, 10, 11)); /* the machine is what is recorded */
+    assert_true(is_due(10.5, 10, 11));
+    assert_false(is_due(10.5, 10, 10.6));
+    assert_false(is_due(10, 10, 13)); /* before it was read, or in the same sample */
+    assert_false(is_due(5, 10, 13));
+    assert_true(is_due(5, 10, 14));
+    assert_true(is_due(13, 10, 13)); /* it wakes up */
+}
+
 static void test_only_what_is_wanted_is_read(void **state)
 {
     (void)state;
@@ -274,6 +296,7 @@ int main(void)
         TEST(test_what_a_kernel_has_not),
         TEST(test_no_more_are_held_than_may_be),
         TEST(test_a_skipped_sample),
+        TEST(test_what_is_dear_stands_while_the_job_sleeps),
         TEST(test_only_what_is_wanted_is_read),
         TEST(test_nothing_is_wanted),
         TEST(test_sums_need_a_device),
