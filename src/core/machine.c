@@ -13,8 +13,8 @@
 #include "util/clock.h"
 #include "util/fs.h"
 
-/* What is dear to read stands for a second, and while nobody of the job runs, who alone would
- * change it for the job, for four; samples may come a little early. */
+/* What is dear to read stands for a second. When the job has not run for one it stands for four:
+ * then others change it, if anybody. Samples may come a little early. */
 #define DEAR_LEAST (NS_PER_S * 9 / 10)
 #define DEAR_MOST  (NS_PER_S * 39 / 10)
 
@@ -51,7 +51,7 @@ void pr_machine_explain(struct pr_machine *m, enum pr_machine_source_id id, cons
 
 bool pr_machine_due(const struct pr_machine *m, int64_t then, int64_t now)
 {
-    bool ran = !m->ran_at || m->ran_at > then;
+    bool ran = !m->ran_at || m->ran_at + DEAR_LEAST > then;
     return !then || now - then >= (ran ? DEAR_LEAST : DEAR_MOST);
 }
 

@@ -65,7 +65,7 @@ void pr_tick_machine(struct pr_session *s, int64_t now)
     double *value = s->now.value;
     if (!s->set.still)
         s->machine.ran_at = now;
-    if (s->config->machine)
+    if (s->config->machine || s->watched.alone) /* there are others of whom it is to tell */
         s->machine.ran_at = 0;
     s->now.device_count = 0;
     s->now.machine_interval = s->machine.read_at ? now - s->machine.read_at : s->now.interval;

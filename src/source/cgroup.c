@@ -15,6 +15,8 @@
 #include "util/clock.h"
 
 #define LOOK_AGAIN (10 * NS_PER_S) /* for a group that is gone */
+/* While it sleeps, too: what it used in another group before that was seen is lost. */
+#define MOVED_AGAIN (NS_PER_S * 9 / 10)
 
 #define DETAIL_FIRST METRIC_MEM_CGROUP_ANON
 #define DETAIL_COUNT (METRIC_MEM_CGROUP_KERNEL - DETAIL_FIRST + 1)
@@ -273,14 +275,14 @@ static bool is_nowhere(const char *text, size_t len)
     return true;
 }
 
-/* Has the process moved to another group? It is asked now and then, and t->text then has so
- * much of its groups. */
+/* Has the process moved to another group? It is asked once a second, and t->text then has so much
+ * of its groups. */
 static bool has_moved(const struct pr_machine *m, const struct pr_tick *t, struct group *g,
                       size_t *ret_len)
 {
     char path[32];
     *ret_len = 0;
-    if (!m->of || m->cgroup || !pr_machine_due(m, g->checked, t->now))
+    if (!m->of || m->cgroup || t->now - g->checked < MOVED_AGAIN)
         return false;
     g->checked = t->now;
     snprintf(path, sizeof path, "%d/cgroup", (int)m->of);

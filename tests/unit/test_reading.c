@@ -379,6 +379,7 @@ static void test_in_a_crowd_stat_comes_first(void **state)
 
 static unsigned slept_through; /* searches in a tick in which nobody woke up; -1 for no such tick */
 static double children;        /* in the tick after one was told to have one */
+static unsigned turns_asleep; /* ticks in which one was read because it was its turn, and no more */
 
 /* As the library does it: from a thread of ours in a process of the job. */
 static void *sample_inside(void *data)
@@ -403,6 +404,19 @@ static void *search_asleep(void *data)
         recording_tick(&r);
         if (still >= 3 && r.s.set.still > still)
             slept_through = searches;
+    }
+    return data;
+}
+
+static void *take_turns_asleep(void *data)
+{
+    r.s.own_cpu_began = 0;
+    for (int i = 0; i < 500 && !turns_asleep; i++) {
+        unsigned still = r.s.set.still;
+        struct pr_entity *e = member(3);
+        e->refreshed_at = 1; /* it has rested long enough */
+        recording_tick(&r);
+        turns_asleep += e->refreshed_at > 1 && still > 0 && r.s.set.still > still;
     }
     return data;
 }
@@ -485,6 +499,16 @@ static void test_a_sleeping_tree_is_searched_at_times(void **state)
     assert_int_equal(slept_through, 1);
 }
 
+/* Among many there is one at each tick: it is no reason to look for what only who runs can do. */
+static void test_a_turn_wakes_nobody_up(void **state)
+{
+    (void)state;
+    fall_asleep();
+    turns_asleep = 0;
+    in_a_thread(take_turns_asleep);
+    assert_int_equal(turns_asleep, 1);
+}
+
 static void test_a_child_of_one_that_slept(void **state)
 {
     (void)state;
@@ -514,6 +538,7 @@ int main(void)
         TEST(test_a_child_of_one_that_slept),
         TEST(test_our_thread_may_be_somebody_elses),
         TEST(test_a_sleeping_tree_is_searched_at_times),
+        TEST(test_a_turn_wakes_nobody_up),
     };
     return cmocka_run_group_tests_name("reading", tests, NULL, NULL);
 }
