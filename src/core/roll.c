@@ -88,7 +88,6 @@ static void fold(struct pr_roll *r, const struct pr_roll_entry *e)
 void pr_roll_add(struct pr_roll *r, const struct pr_roll_entry *entry)
 {
     r->unsampled += entry->looks == 0;
-    r->recorded += entry->looks == 0 && entry->way == ROLL_RECORD;
     fold(r, entry);
     size_t piece = r->count / ROLL_PIECE;
     bool full = r->count == ROLL_MOST;

@@ -48,7 +48,7 @@ struct pr_roll {
     size_t count;            /* entries */
     unsigned long folded;    /* processes that are under their command alone */
     unsigned long unsampled; /* those that no sample had, as far as is known */
-    unsigned long recorded;  /* of those, who is known by a record alone */
+    unsigned long recorded;  /* of those, who never was a member: known by a record alone */
     uint64_t at_first;       /* members that the first sample had */
     double forks;            /* of the machine while we looked; NaN for unknown */
     struct pr_roll_command *commands;

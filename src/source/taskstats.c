@@ -350,6 +350,7 @@ static void note_enrolled(struct records *r, const struct pr_roll *roll)
         pr_map_set(&r->enrolled, (uint64_t)pr_roll_at(roll, r->roll_seen)->pid, 1);
 }
 
+/* Who never was a member. */
 static void enroll(struct pr_exact *x, const struct record *w)
 {
     struct pr_roll_entry entry = {.pid = w->process,
@@ -364,6 +365,7 @@ static void enroll(struct pr_exact *x, const struct record *w)
     memcpy(entry.io, w->io, sizeof entry.io);
     memcpy(entry.comm, w->comm, sizeof entry.comm);
     pr_roll_add(x->roll, &entry);
+    x->roll->recorded++;
 }
 
 /* Of this batch: a process is its leader's record with those of its other threads added. */

@@ -54,7 +54,7 @@ def used(mib=None, cores=None, seconds=None, **more):
                     "$.accounting.memory_peak.complete": True}
     if cores is not None:
         figures |= {'$.metrics."cpu.usage".p95': cores, '$.metrics."cpu.usage".mean': cores / 2,
-                    "$.limits.cpu.cores": 64}
+                    '$.metrics."sched.delay".total': 0, "$.limits.cpu.cores": 64}
     if seconds is not None:
         figures["$.run.duration"] = seconds
     return figures | more

@@ -132,6 +132,11 @@ static void test_of_a_member(void **state)
     assert_int_equal(got.way, ROLL_RECORD);
     assert_exactly(got.cpu, 2.5);
     assert_true(pr_roll_failed(got.status));
+    got.looks =
+        0; /* it ended before anything of it was read; it is one of the members all the same */
+    pr_roll_add(&roll, &got);
+    assert_int_equal(roll.unsampled, 1);
+    assert_int_equal(roll.recorded, 0);
 }
 
 int main(void)
@@ -142,7 +147,7 @@ int main(void)
         cmocka_unit_test_teardown(test_too_many_commands, teardown),
         cmocka_unit_test_teardown(test_the_most_that_was_there_together, teardown),
         cmocka_unit_test_teardown(test_no_bound_where_a_mark_is_not_known, teardown),
-        cmocka_unit_test(test_of_a_member),
+        cmocka_unit_test_teardown(test_of_a_member, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
