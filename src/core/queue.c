@@ -29,6 +29,7 @@ struct pr_queue {
     size_t device_room;    /* the same of devices */
     size_t match_room;     /* and of names of --match */
     unsigned size;         /* slots in use; guarded as head is */
+    int64_t opening;       /* guarded as head is */
     struct proctor_snapshot ring[RING];
 };
 
@@ -69,6 +70,8 @@ static void *writer(void *data)
         pthread_mutex_lock(&q->lock);
         if (snapshot->member_cap > q->room) /* grown on its own: it would not fit into all slots */
             pr_snapshot_done(snapshot);
+        if (!q->opening)
+            q->opening = pr_clock_thread_cpu();
         q->tail++;
     }
     pthread_mutex_unlock(&q->lock);
@@ -227,4 +230,12 @@ int64_t pr_queue_cpu(struct pr_queue *q)
     struct timespec t = {0};
     clock_gettime(q->cpu_clock, &t);
     return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+int64_t pr_queue_opening(struct pr_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    int64_t opening = q->opening;
+    pthread_mutex_unlock(&q->lock);
+    return opening;
 }

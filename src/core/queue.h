@@ -19,5 +19,8 @@ void pr_queue_summary(struct pr_queue *q, const char *members);
 bool pr_queue_finish(struct pr_queue *q, double seconds, double at);
 /* CPU time of the writer's thread so far, ns. */
 int64_t pr_queue_cpu(struct pr_queue *q);
+/* What of it went into the first snapshot, for which outputs are opened and libraries loaded; 0
+ * before that is written. */
+int64_t pr_queue_opening(struct pr_queue *q);
 /* Forgets the queue in a forked child, where its thread does not exist. */
 void pr_queue_abandon(struct pr_queue *q);

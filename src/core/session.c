@@ -341,7 +341,8 @@ static void name_left(struct pr_session *s)
 /* Of what sampling and writing took; starting costs some milliseconds whatever comes. */
 static void check_budget(struct pr_session *s, int64_t cpu)
 {
-    double percent = pr_seconds(cpu - s->first_cpu) / s->stats.seconds * 100;
+    int64_t start = s->first_cpu + (s->queue ? pr_queue_opening(s->queue) : 0);
+    double percent = pr_seconds(cpu - start) / s->stats.seconds * 100;
     s->over_budget = s->stats.seconds >= 1 && percent > s->config->budget;
     if (s->over_budget)
         pr_event_add(&s->events, EVENT_BUDGET, s->stats.seconds, 0,

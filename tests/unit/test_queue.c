@@ -325,10 +325,17 @@ static void test_cpu_of_the_writer(void **state)
     r.gate[0] = -1;
     struct pr_queue *q = start(&r, 1, &events);
     int64_t before = pr_queue_cpu(q);
+    assert_int_equal(pr_queue_opening(q), 0);
+    pr_queue_push(q, &s);
+    for (int i = 0; i < 10000 && !pr_queue_opening(q); i++)
+        usleep(1000);
+    int64_t opening = pr_queue_opening(q);
     for (int i = 0; i < 500; i++)
         pr_queue_push(q, &s);
     int64_t after = pr_queue_cpu(q);
     assert_true(before >= 0 && after >= before && after < 10 * INT64_C(1000000000));
+    assert_true(opening > 0 && opening <= after);
+    assert_int_equal(pr_queue_opening(q), opening);
     assert_true(pr_queue_finish(q, 10, 0));
 }
 
