@@ -109,7 +109,7 @@ const char *pr_mark_name(enum pr_mark mark)
                                         [MARK_CPU_SHARE] = "by share of CPU time",
                                         [MARK_WITH_REAPED] = "with children it has waited for",
                                         [MARK_FEW_SAMPLES] = "known in few samples",
-                                        [MARK_AGED] = "up to 10 s old",
+                                        [MARK_AGED] = "up to 20 s old",
                                         [MARK_AGED_CROWD] = "up to 40 s old",
                                         [MARK_ESTIMATED] = "last reading and change of RSS",
                                         [MARK_WHOLE_DEVICE] = "of whole devices that the job uses",

@@ -21,6 +21,9 @@ const struct pr_source *const pr_sources[SOURCE_COUNT] = {
 #undef SOURCE
 };
 
+/* What is read seldom is held as well while no more than this part of what may be held is. */
+#define SPARED 8
+
 static int open_file(const struct pr_host *host, pid_t pid, const char *file)
 {
     char path[64];
@@ -35,7 +38,8 @@ ssize_t pr_source_text(const struct pr_tick *t, struct pr_entity *e, enum pr_sou
         fd = open_file(t->host, e->pid, pr_sources[id]->file);
         if (fd < 0)
             return fd;
-        bool keep = t->host->held && !pr_sources[id]->seldom && !pr_sources[id]->can_wait;
+        bool keep = t->host->held && !pr_sources[id]->can_wait &&
+                    (!pr_sources[id]->seldom || t->host->holding < t->host->hold_limit / SPARED);
         bool other = id != SOURCE_pid_stat, full = t->host->holding >= t->host->hold_limit;
         t->host->refused |= keep && full;
         if (keep && !full && (!other || t->host->others < t->host->others_limit)) {

@@ -19,7 +19,7 @@ struct pr_source {
     enum pr_read gives;
     const char *file; /* below /proc/PID; NULL where `read` does it all */
     bool can_wait;    /* expensive: read as far as the budget goes */
-    bool seldom;      /* not read at each tick, and so not held either */
+    bool seldom;      /* not read at each tick, and held only where few are */
     /* Takes the text of the file into e->value; false where it is not understood. */
     bool (*parse)(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len);
     /* Instead of file and parse: fills e->value. 0 or -errno. */

@@ -19,7 +19,7 @@
 static const struct {
     int64_t turn; /* in which each has its turn for a full reading */
     int64_t age;  /* after which it is read out of turn; said in the names of marks */
-} times[] = {{8 * NS_PER_S, 10 * NS_PER_S}, {32 * NS_PER_S, 40 * NS_PER_S}};
+} times[] = {{16 * NS_PER_S, 20 * NS_PER_S}, {32 * NS_PER_S, 40 * NS_PER_S}};
 
 bool pr_depth_has_ended(const struct pr_entity *e)
 {
