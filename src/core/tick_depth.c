@@ -77,7 +77,7 @@ enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
     if ((ran && young) || (has_turn(s, k) && (changed || age >= rest_time(e))))
         return DEPTH_ALL;
     bool due = is_due(s, t, e);
-    if (ran && (due || e->awaited))
+    if (ran && (e->awaited || (due && s->turns.crowd))) /* else stat tells, and its turn comes */
         return DEPTH_USE;
     if (ran)
         return s->turns.crowd ? DEPTH_TIMES : DEPTH_COUNTS;
