@@ -21,8 +21,20 @@ const struct pr_source *const pr_sources[SOURCE_COUNT] = {
 #undef SOURCE
 };
 
-/* What is read seldom is held as well while no more than this part of what may be held is. */
+/* What is read seldom is held as well while this part of what may be held is, and given back when
+ * more is. */
 #define SPARED 8
+#define NEEDED 2
+
+static void release(struct pr_host *host, struct pr_entity *e, int id)
+{
+    if (e->fd[id] < 0)
+        return;
+    close(e->fd[id]);
+    e->fd[id] = -1;
+    host->holding--;
+    host->others -= id != SOURCE_pid_stat;
+}
 
 static int open_file(const struct pr_host *host, pid_t pid, const char *file)
 {
@@ -51,6 +63,8 @@ ssize_t pr_source_text(const struct pr_tick *t, struct pr_entity *e, enum pr_sou
     ssize_t n = pr_fs_pread(fd, t->text, t->text_size);
     if (fd != e->fd[id])
         close(fd);
+    else if (pr_sources[id]->seldom && t->host->holding > t->host->hold_limit / NEEDED)
+        release(t->host, e, id);
     return n;
 }
 
@@ -63,16 +77,6 @@ int pr_source_read(const struct pr_tick *t, struct pr_entity *e, enum pr_source_
     if (n < 0)
         return (int)n;
     return s->parse(t, e, t->text, (size_t)n) ? 0 : -EIO;
-}
-
-static void release(struct pr_host *host, struct pr_entity *e, int id)
-{
-    if (e->fd[id] < 0)
-        return;
-    close(e->fd[id]);
-    e->fd[id] = -1;
-    host->holding--;
-    host->others -= id != SOURCE_pid_stat;
 }
 
 void pr_source_release(struct pr_host *host, struct pr_entity *e)

@@ -3,8 +3,9 @@
  * clock says so in a third of a microsecond, and its times, faults, I/O and descriptors are not
  * read again. (Of the process that we are in: without us.) What others can do to it, as the kernel
  * does when it takes pages away, is looked at every four seconds: its size. Of those that run,
- * times, faults, I/O and size are read at each tick, and the rest in turn; a small job has its turn
- * at each tick that the budget leaves room for. What may have changed since it was read is `aged`.
+ * times, faults and I/O are read at each tick, the size where faults or stat tell of another, and
+ * the rest in turn; a small job has its turn at each tick that the budget leaves room for. What may
+ * have changed since it was read is `aged`.
  *
  * The clock is up to one of the kernel's ticks behind for a thread that is on a CPU. So whoever was
  * running is read whatever it says, and so is whoever should have waited for a child. */

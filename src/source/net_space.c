@@ -12,8 +12,6 @@
 #include "util/clock.h"
 #include "util/fs.h"
 
-#define LOOK_AGAIN (60 * NS_PER_S)
-
 static uint64_t space_of(const struct pr_host *host, const char *who)
 {
     char path[40];
@@ -76,16 +74,8 @@ static void inhabit(struct pr_net_spaces *s, const struct pr_entity *e, const st
     s->items[s->count++] = (struct pr_net_space){e->net_space, fd, true, {NAN, NAN}};
 }
 
-/* It is looked at when all else of a process is: often where it is new, since `ip netns exec` and
- * its like move soon if at all; later about once a minute. */
-static bool is_due(const struct pr_entity *e, int64_t now)
-{
-    int64_t seen = e->net_space_at;
-    return !seen ||
-           (e->refreshed_at > seen && (e->looks < LOOKS_YOUNG || now - seen >= LOOK_AGAIN));
-}
-
-/* Where everybody is. */
+/* Where everybody is. It is looked at when all else of a process is: often where it is new, since
+ * `ip netns exec` and its like move soon if at all. */
 static void look_around(struct pr_net_spaces *s, struct pr_entities *set, const struct pr_tick *t)
 {
     size_t here = 0, there = 0;
@@ -94,7 +84,7 @@ static void look_around(struct pr_net_spaces *s, struct pr_entities *set, const 
         char who[16];
         if (!pr_entity_is_here(e))
             continue;
-        if (is_due(e, t->now)) {
+        if (!e->net_space_at || e->refreshed_at > e->net_space_at) {
             snprintf(who, sizeof who, "%d", (int)e->pid);
             e->net_space = space_of(t->host, who);
             e->net_space_at = t->now;
