@@ -208,7 +208,8 @@ def test_how_many_were_never_sampled_is_bounded(proctor):
     """Without exit records: at least those that we waited for, at most all forks of the machine."""
     _, summary = proctor.recorded("-i", "10s", "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true; done; sleep 0.2; true")
     found = summary["processes"]
-    assert found["never_sampled_most"] >= 9 > found["never_sampled_least"] == 0
+    # One may have been found by the first sample, and gone before it was read.
+    assert found["never_sampled_most"] >= 9 > 1 >= found["never_sampled_least"]
     assert found["never_sampled"] is None
     assert summary["metrics"]["system.forks"]["total"] >= 7
 

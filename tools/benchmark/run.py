@@ -166,7 +166,7 @@ SHORT = {1: 1.3, 10: 0.4, 100: 0.3}
 # Of one that writes each sample at once, both are parts of one run: what comes before it has settled, which takes 32
 # samples, and the rest.
 SETTLED = {1: 33.3, 10: 3.5, 100: 0.6}
-REST = {1: 4.3, 10: 1.6, 100: 1.0}
+REST = {1: 8.3, 10: 1.6, 100: 1.0}
 
 
 class Shot:
