@@ -3,6 +3,9 @@
 #pragma once
 #include "core/session.h"
 
+/* Looks for which it is new: who is changes most. */
+#define LOOKS_YOUNG 32
+
 enum pr_depth {
     DEPTH_NONE,
     DEPTH_SIZE,   /* it has not run, but others may have taken memory from it */

@@ -6,9 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Looks for which a process is new: who is changes most. */
-#define LOOKS_YOUNG 32
-
 /* Of a process. */
 struct pr_share {
     int64_t at;         /* boot time of the last reading, 0 for never */

@@ -132,8 +132,7 @@ static void test_of_a_member(void **state)
     assert_int_equal(got.way, ROLL_RECORD);
     assert_exactly(got.cpu, 2.5);
     assert_true(pr_roll_failed(got.status));
-    got.looks =
-        0; /* it ended before anything of it was read; it is one of the members all the same */
+    got.looks = 0; /* it ended before anything of it was read: a member all the same */
     pr_roll_add(&roll, &got);
     assert_int_equal(roll.unsampled, 1);
     assert_int_equal(roll.recorded, 0);
