@@ -170,8 +170,8 @@ void pr_queue_push(struct pr_queue *q, const struct proctor_snapshot *snapshot)
     pr_snapshot_copy(&q->ring[q->head % q->size], snapshot);
     pthread_mutex_lock(&q->lock);
     q->head++;
-    pthread_cond_broadcast(&q->changed);
     pthread_mutex_unlock(&q->lock);
+    pthread_cond_broadcast(&q->changed); /* whom it wakes up finds the lock free */
 }
 
 void pr_queue_nudge(struct pr_queue *q)

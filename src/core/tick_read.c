@@ -29,7 +29,8 @@
 #define ASLEEP_AFTER 3  /* still ticks: a pid is handed out a moment before it can be seen */
 #define LOOK_MOST    (NS_PER_S * 9 / 10) /* between two searches: orphans come to who sleeps, too */
 #define ASKING_MOST  20000               /* ns that the clock takes, while we run ourselves */
-#define HUGE_PAGE    (2 << 20)           /* the most that one fault brings */
+#define CACHE_LINE   64
+#define HUGE_PAGE    (2 << 20) /* the most that one fault brings */
 
 /* --- a source --------------------------------------------------------------------------------- */
 
@@ -109,14 +110,14 @@ static void miss(struct pr_session *s, const struct pr_tick *t, struct pr_entity
 static int read_identity(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
                          enum pr_depth depth)
 {
-    double before[PROC_METRICS];
-    memcpy(before, e->value, sizeof before);
+    double before[END_IO], *io = &e->value[METRIC_IO_READ];
+    memcpy(before, io, sizeof before);
     e->io_old = depth == DEPTH_TIMES;
     if ((s->select.reads & READ_IO) && !e->io_old)
         pr_tick_source(s, t, e, SOURCE_pid_io);
     int r = pr_source_read(t, e, SOURCE_pid_stat);
     if (r < 0)
-        memcpy(e->value, before, sizeof before);
+        memcpy(io, before, sizeof before);
     if (r == -ESRCH || r == -ENOENT) {
         miss(s, t, e);
     } else if (r < 0) { /* it may well live, and we are out of descriptors */
@@ -441,11 +442,22 @@ static bool is_asleep(const struct pr_session *s, const struct pr_tick *t)
            t->now - s->turns.searched < LOOK_MOST;
 }
 
+/* At low rates the job has had the caches in between: what we keep of the next one comes while the
+ * kernel answers for this one. */
+static void fetch(const struct pr_entities *set, size_t k)
+{
+    const char *e = k < set->count ? (const char *)set->items[k] : NULL;
+    for (size_t at = 0; e && at < sizeof(struct pr_entity); at += CACHE_LINE)
+        __builtin_prefetch(e + at, 1);
+}
+
 /* From this one on. */
 static void read_all(struct pr_session *s, const struct pr_tick *t, size_t k)
 {
-    for (; k < s->set.count; k++)
+    for (; k < s->set.count; k++) {
+        fetch(&s->set, k + 1);
         read_one(s, t, k);
+    }
 }
 
 void pr_tick_read(struct pr_session *s, int64_t now, bool again)

@@ -163,7 +163,9 @@ int pr_space_stat(const struct pr_host *host, const char *path, struct statfs *r
 {
     if (!host->held)
         return -ENOTSUP;
-    int fd = openat(host->root, path[1] ? path + 1 : ".", O_PATH | O_CLOEXEC);
+    if (!path[1])
+        return fstatfs(host->root, ret) < 0 ? -errno : 0;
+    int fd = openat(host->root, path + 1, O_PATH | O_CLOEXEC);
     int r = fd < 0 || fstatfs(fd, ret) < 0 ? -errno : 0;
     if (fd >= 0)
         close(fd);

@@ -876,6 +876,23 @@ static void test_any_bytes(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* The kernel gives a file of many records by the page: that it is short does not end it. */
+static void test_a_file_that_comes_by_the_page(void **state)
+{
+    (void)state;
+    char *whole;
+    size_t len;
+    int fd = pr_fs_open(AT_FDCWD, "/proc/kallsyms");
+    assert_true(fd >= 0);
+    ssize_t n = pr_fs_pread_long(fd, text, sizeof text);
+    close(fd);
+    assert_int_equal(pr_fs_slurp(AT_FDCWD, "/proc/kallsyms", &whole, &len), 0);
+    assert_in_range(n, sizeof text - 1024, sizeof text - 1);
+    assert_true(len > (size_t)n);
+    assert_memory_equal(text, whole, (size_t)n);
+    free(whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -910,6 +927,7 @@ int main(void)
         TEST(test_when_processes_are_listed),
         TEST(test_no_loadavg),
         TEST(test_loadavg_text),
+        TEST(test_a_file_that_comes_by_the_page),
         TEST(test_any_bytes),
     };
     return cmocka_run_group_tests_name("sys", tests, NULL, NULL);
