@@ -285,6 +285,14 @@ static void let_rest(struct pr_session *s, const struct pr_tick *t, struct pr_en
         pr_source_release(&s->host, e);
 }
 
+/* At low rates the job has had the caches in between: what will be needed comes while the kernel
+ * answers. */
+static void fetch(const void *from, const void *to)
+{
+    for (const char *p = from; p < (const char *)to; p += CACHE_LINE)
+        __builtin_prefetch(p, 1);
+}
+
 static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr_entity *e,
                         size_t k)
 {
@@ -296,6 +304,7 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
         let_rest(s, t, e, depth, ours);
         return;
     }
+    fetch(e->value, e + 1);
     e->idle = 0;
     s->turns.stirred |= !e->looks || pr_depth_has_run(s, e); /* else it is its turn */
     if (read_identity(s, t, e, depth) < 0)
@@ -442,20 +451,13 @@ static bool is_asleep(const struct pr_session *s, const struct pr_tick *t)
            t->now - s->turns.searched < LOOK_MOST;
 }
 
-/* At low rates the job has had the caches in between: what we keep of the next one comes while the
- * kernel answers for this one. */
-static void fetch(const struct pr_entities *set, size_t k)
-{
-    const char *e = k < set->count ? (const char *)set->items[k] : NULL;
-    for (size_t at = 0; e && at < sizeof(struct pr_entity); at += CACHE_LINE)
-        __builtin_prefetch(e + at, 1);
-}
-
 /* From this one on. */
 static void read_all(struct pr_session *s, const struct pr_tick *t, size_t k)
 {
     for (; k < s->set.count; k++) {
-        fetch(&s->set, k + 1);
+        const struct pr_entity *next = k + 1 < s->set.count ? s->set.items[k + 1] : NULL;
+        if (next)
+            fetch(next, next->value);
         read_one(s, t, k);
     }
 }

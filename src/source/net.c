@@ -21,7 +21,7 @@
 #define DUMP_LEAST     (NS_PER_S / 10 * 9 / 10) /* ten times a second; the timer may be early */
 #define DUMP_MOST      NS_PER_S
 #define COUNT_MOST     (NS_PER_S / 4)  /* while nobody of the job runs */
-#define IDLE_MOST      (30 * NS_PER_S) /* however little there is to see */
+#define IDLE_MOST      (10 * NS_PER_S) /* however little there is to see */
 #define SPARING        200             /* without budget it takes one part in so many of the time */
 #define IDLE           1000            /* while the job has no socket: one part in so many */
 #define FAMILIES       2
@@ -180,7 +180,7 @@ static void look(struct pr_net *n, struct pr_entities *set, const struct pr_tick
     int64_t began = pr_clock_thread_cpu();
     n->count = count_sockets(n, t); /* before: who comes in between makes it differ */
     if (take_dump(n, set, false) < 0) {
-        n->short_of = true;
+        n->short_of = n->closed = true; /* it is not known: the next one asks again */
         return;
     }
     n->dumped_at = t->now;

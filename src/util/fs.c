@@ -11,11 +11,7 @@
 
 #include "util/buf.h"
 
-/* Most kernel files come whole in one read if the buffer holds them: a short read is the end. Those
- * of many records come by the page, filled with as many as there are: with so much room left there
- * are no more. */
-#define PIECE_LEAST 2048
-#define SLURP_MOST  (64 * 1024 * 1024) /* more than this is not a file that we want */
+#define SLURP_MOST (64 * 1024 * 1024) /* more than this is not a file that we want */
 
 int pr_fs_open(int dirfd, const char *path)
 {
@@ -34,8 +30,9 @@ static ssize_t pread_text(int fd, char *text, size_t size, bool in_pieces)
         if (n < 0)
             return -errno;
         len += (size_t)n;
-        /* Asking again would cost as much as the first time. */
-        if (n == 0 || (len + 1 < size && (!in_pieces || n < PIECE_LEAST)))
+        /* Most kernel files come whole in one read if the buffer holds them: a short read is the
+         * end, and asking again would cost as much as the first time. */
+        if (n == 0 || (!in_pieces && len + 1 < size))
             break;
     }
     text[len] = '\0';

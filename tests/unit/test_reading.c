@@ -338,6 +338,41 @@ static void test_the_idle_give_way(void **state)
         assert_int_equal(member(k)->fd[SOURCE_pid_stat], -1);
 }
 
+/* What is read seldom is held while little is, and given back before others need the room. */
+static void test_what_is_read_seldom_is_held_in_small_jobs(void **state)
+{
+    (void)state;
+    struct pr_tick t = {&r.s.host, 1, r.s.text, SESSION_TEXT};
+    int held = r.s.host.holding;
+    assert_true(member(0)->fd[SOURCE_pid_status] >= 0);
+    r.s.host.hold_limit = 2 * held - 2; /* one more than half of it is held */
+    for (int i = 0; i < 2; i++) {       /* and is not taken again */
+        assert_int_equal(pr_source_read(&t, member(0), SOURCE_pid_status), 0);
+        assert_int_equal(member(0)->fd[SOURCE_pid_status], -1);
+        assert_int_equal(r.s.host.holding, held - 1);
+    }
+    assert_int_equal(pr_source_read(&t, member(1), SOURCE_pid_status), 0);
+    assert_true(member(1)->fd[SOURCE_pid_status] >= 0);
+}
+
+/* PSS in between is what was read plus the change of the size since: both are of one moment. */
+static void test_the_size_goes_with_pss(void **state)
+{
+    (void)state;
+    r.s.select.reads |= READ_SMAPS;
+    for (int i = 0; i < 3; i++) { /* its first writes may still touch new pages */
+        tell(5, 'w');
+        recording_tick(&r);
+    }
+    double size = member(5)->value[METRIC_MEM_RSS];
+    tell(5, 'w');
+    member(5)->value[METRIC_MEM_RSS] = 1; /* as if it had been read long ago */
+    recording_tick(&r);
+    assert_int_equal(member(5)->share.at, r.s.sampled);
+    assert_exactly(member(5)->value[METRIC_MEM_RSS], size);
+    assert_exactly(member(5)->share.rss, size);
+}
+
 /* More files than may be held: stat of each is. I/O is older then and says so, size is not. */
 static void test_in_a_crowd_stat_comes_first(void **state)
 {
@@ -533,6 +568,8 @@ int main(void)
         TEST(test_what_is_read_in_turn_has_its_age_told),
         TEST(test_turns_keep_to_the_budget),
         TEST(test_the_idle_give_way),
+        TEST(test_what_is_read_seldom_is_held_in_small_jobs),
+        TEST(test_the_size_goes_with_pss),
         TEST(test_in_a_crowd_stat_comes_first),
         TEST(test_we_are_not_what_has_run),
         TEST(test_a_child_of_one_that_slept),

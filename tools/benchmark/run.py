@@ -167,6 +167,7 @@ SHORT = {1: 1.3, 10: 0.4, 100: 0.3}
 # samples, and the rest.
 SETTLED = {1: 33.3, 10: 3.5, 100: 0.6}
 REST = {1: 8.3, 10: 1.6, 100: 1.0}
+LEAST = 8  # samples of the floor: it is what everybody is divided by
 
 
 class Shot:
@@ -280,7 +281,7 @@ def repeat(tool, case, crowd, cost, base, programs):
     """One repetition of one tool."""
     hz = min(case.hz, tool.fastest)
     if tool.exact:  # it says itself what its samples cost
-        samples = max(3, int(LONG[hz] * hz / (2 if case.processes >= 100 else 1)))
+        samples = max(LEAST, int(LONG[hz] * hz / (2 if case.processes >= 100 else 1)))
         work = work_folder(base)
         try:
             (work / "pids").write_text("\n".join(map(str, crowd.pids)))
