@@ -251,6 +251,16 @@ static void earn(struct pr_session *s)
     }
 }
 
+/* What the writer has used since this was asked. Opening its outputs is of the start. */
+static int64_t written(struct pr_session *s)
+{
+    int64_t opening = s->queue ? pr_queue_opening(s->queue) : 0, before = s->turns.written;
+    if (!opening)
+        return 0;
+    s->turns.written = pr_queue_cpu(s->queue);
+    return s->turns.written - (before ? before : opening);
+}
+
 static void sample(struct pr_session *s, int64_t now, bool last)
 {
     if (!s->own_thread) /* else where the last one ended */
@@ -290,7 +300,7 @@ static void sample(struct pr_session *s, int64_t now, bool last)
         s->first_cpu = s->stretched_cpu = cost;
         cost = s->patient_cost = 0;
     }
-    s->allowance = allowed - cost;
+    s->allowance = allowed - cost - written(s);
     s->machine_allowance -= cost - s->patient_cost; /* what can wait gives way to the machine */
 }
 

@@ -124,9 +124,7 @@ static void read_one(struct pr_session *s, const struct pr_tick *t, struct pr_en
 {
     bool stalls = would_stall(s, e);
     int64_t began = pr_clock_thread_cpu();
-    if (e->sized_at != t->now && (s->select.reads & READ_STATM)) /* it goes with the size */
-        pr_tick_source(s, t, e, SOURCE_pid_statm);
-    pr_tick_source(s, t, e, SOURCE_pid_smaps);
+    pr_tick_source(s, t, e, SOURCE_pid_smaps); /* with the size of that moment */
     int64_t cost = pr_clock_thread_cpu() - began;
     s->turns.due -= s->allowance < 0 ? (double)cost : 0;
     s->allowance -= cost;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gives way where recording would cost more than --budget: an interval that nobody asked for.
- */
+ * And what counts as recording. */
+#include <stdatomic.h>
+
 #include "recording.h"
+#include "util/clock.h"
 
 enum { TICKS = 40 };
 
@@ -85,6 +88,51 @@ static void test_a_stretched_interval_has_an_end(void **state)
     assert_true(r.s.events.total < 100);
 }
 
+#define WRITING (20 * NS_PER_S / 1000)
+
+static atomic_int written;
+
+static void write_long(struct pr_sink *sink, const struct proctor_snapshot *snapshot)
+{
+    (void)sink, (void)snapshot;
+    int64_t began = pr_clock_thread_cpu();
+    while (pr_clock_thread_cpu() - began < WRITING)
+        ;
+    written++;
+}
+
+static void close_nothing(struct pr_sink *sink)
+{
+    (void)sink;
+}
+
+/* All but the first: with that, outputs are opened. */
+static void test_what_the_writer_uses_is_in_the_budget(void **state)
+{
+    (void)state;
+    static const struct pr_sink_ops ops = {.write = write_long, .close = close_nothing};
+    static struct pr_sink sink = {&ops};
+    struct pr_sink **sinks = malloc(sizeof *sinks);
+    assert_non_null(sinks);
+    sinks[0] = &sink;
+    option(&r, OPTION_BUDGET, "1%");
+    option(&r, OPTION_NO_PSS, "yes");
+    tree_process(r.dir, (struct fake_process){.pid = 100, .ppid = 1});
+    recording_begin(&r, (struct pr_target_setting){.root = 100});
+    r.s.queue = pr_queue_new(sinks, 1, &r.s.events);
+    assert_non_null(r.s.queue);
+    written = 0;
+    for (int i = 1; i <= 4; i++) {
+        recording_tick(&r);
+        while (written < i)
+            usleep(1000);
+        usleep(5000); /* and it has said so */
+    }
+    pr_session_tick(&r.s); /* 3 of 4 of its own, and some tenths of a millisecond of ours */
+    assert_true(r.s.allowance < -5 * WRITING / 2);
+    assert_true(r.s.allowance > -7 * WRITING / 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -94,6 +142,7 @@ int main(void)
         TEST(test_an_interval_that_was_asked_for_stays),
         TEST(test_an_interval_within_the_budget_stays),
         TEST(test_a_stretched_interval_has_an_end),
+        TEST(test_what_the_writer_uses_is_in_the_budget),
     };
     return cmocka_run_group_tests_name("budget", tests, NULL, NULL);
 }
