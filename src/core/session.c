@@ -255,10 +255,8 @@ static void earn(struct pr_session *s)
 static int64_t written(struct pr_session *s)
 {
     int64_t opening = s->queue ? pr_queue_opening(s->queue) : 0, before = s->turns.written;
-    if (!opening)
-        return 0;
-    s->turns.written = pr_queue_cpu(s->queue);
-    return s->turns.written - (before ? before : opening);
+    s->turns.written = opening ? pr_queue_cpu(s->queue) - opening : 0;
+    return s->turns.written - before;
 }
 
 static void sample(struct pr_session *s, int64_t now, bool last)
@@ -308,11 +306,12 @@ static void sample(struct pr_session *s, int64_t now, bool last)
  * hardly read any more. */
 static void stretch(struct pr_session *s)
 {
-    int64_t time = s->sampled - s->stretched, cpu = s->own_cpu - s->stretched_cpu;
+    int64_t all = s->own_cpu + s->turns.written, cpu = all - s->stretched_cpu;
+    int64_t time = s->sampled - s->stretched;
     if (s->config->origin[OPTION_INTERVAL] != ORIGIN_DEFAULT || time < STRETCH_AFTER * s->step)
         return;
     s->stretched = s->sampled;
-    s->stretched_cpu = s->own_cpu;
+    s->stretched_cpu = all;
     if ((double)cpu <= (double)time * s->config->budget / 100 || s->step >= STRETCH_MOST)
         return;
     s->step *= 2;

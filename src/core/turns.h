@@ -26,7 +26,7 @@ struct pr_turns {
     unsigned long sizes; /* ticks in which a size is looked at though nothing tells of another */
     bool crowd;          /* more members than descriptors can be held of */
     bool again;          /* the second reading of one sample */
-    int64_t written;     /* CPU time of the writer that was taken off the budget, ns */
+    int64_t written;     /* CPU time of the writer without opening outputs, ns */
     int64_t searched;    /* boot time: new members were looked for */
     bool stirred;        /* somebody has run, come or gone */
     bool lost;           /* somebody has ended: who has not run may still have another parent */

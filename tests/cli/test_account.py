@@ -106,7 +106,7 @@ def test_bytes_of_orphans_and_readers_are_exact(proctor):
 def test_totals_never_decrease_and_end_as_in_the_summary(proctor, jobs, kind, count, amount):
     _, summary = account(proctor, jobs, kind, count, amount, "-i", "2ms", "--csv", "a.csv")
     rows = read_csv(proctor.work / "a.csv")
-    assert len(rows) > 5
+    assert len(rows) > 2  # one in between at the least, however busy the machine
     for column in COUNTERS:
         values = numbers(rows, column)
         assert values and values == sorted(values), column
