@@ -138,6 +138,13 @@ static void test_what_the_writer_uses_is_in_the_budget(void **state)
     double earned = 0.01 * (double)(r.s.sampled - r.s.start_boot);
     double used = (double)(r.s.own_cpu - r.s.first_cpu + r.s.turns.written);
     assert_float_equal((double)r.s.allowance, earned - used, 1000);
+    /* As if all of that had been in the last five seconds, for which there are 50 ms. */
+    int64_t step = r.s.step;
+    r.config.origin[OPTION_INTERVAL] = ORIGIN_DEFAULT;
+    r.s.stretched = r.s.sampled - 5 * NS_PER_S;
+    r.s.stretched_cpu = r.s.own_cpu;
+    pr_session_tick(&r.s);
+    assert_int_equal(r.s.step, 2 * step);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -874,8 +874,6 @@ static void test_any_bytes(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 /* The kernel gives a file of many records by the page: that it is short does not end it. */
 static void test_a_file_that_comes_by_the_page(void **state)
 {
@@ -892,6 +890,8 @@ static void test_a_file_that_comes_by_the_page(void **state)
     assert_memory_equal(text, whole, (size_t)n);
     free(whole);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
