@@ -307,6 +307,7 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
     fetch(e->value, e + 1);
     e->idle = 0;
     s->turns.stirred |= !e->looks || pr_depth_has_run(s, e); /* else it is its turn */
+    s->turns.rested = e->looks ? s->turns.rested : 0;
     if (read_identity(s, t, e, depth) < 0)
         return;
     e->looks += first_time;

@@ -182,6 +182,8 @@ static void read_some(struct pr_session *s, const struct pr_tick *t)
 {
     size_t count = s->set.count, from = s->turns.share, read = 0;
     bool poor = s->allowance < 0 && s->turns.due >= 0;
+    if (poor && t->now < s->turns.rested && !is_moment(s))
+        return;
     size_t all = poor && count > POOR_MOST ? POOR_MOST : count;
     for (size_t done = 0; done < all && may_read(s); done += WINDOW) {
         size_t some = all - done < WINDOW ? all - done : WINDOW;
@@ -189,7 +191,7 @@ static void read_some(struct pr_session *s, const struct pr_tick *t)
         s->turns.share = (from + done + some) % count;
     }
     if (poor && !read && all == count) /* nobody needs it: not asked again for a second */
-        s->turns.due = -due_in_a_second(s);
+        s->turns.rested = t->now + NS_PER_S;
 }
 
 /* What is between two readings; never above the size. */

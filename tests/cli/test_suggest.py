@@ -47,8 +47,8 @@ def changed(path, name, figures, run=""):
 
 
 def used(mib=None, cores=None, seconds=None, **more):
-    """Figures of one process that has its memory for itself."""
-    figures = {}
+    """Figures of one process that has its memory for itself, whoever was killed in our cgroup meanwhile."""
+    figures = {'$.metrics."oom.kills".total': 0, "$.events": []}
     if mib is not None:
         figures |= {'$.metrics."mem.rss.peak".peak': mib * MIB, '$.metrics."mem.rss".peak': mib * MIB,
                     "$.accounting.memory_peak.complete": True}

@@ -317,7 +317,7 @@ def test_defect_9_a_clock_that_is_set_changes_no_rate(tmp_path, shift):
         rows = tracker.process_metrics
         assert 15 <= len(rows) <= 24, len(rows)  # none is owed, none is waited for
         usage, times = rows["cpu_usage"], rows["timestamp"]
-        assert all(0.1 < value < 1.5 for value in usage[3:-2]), usage
+        assert all(0.01 < value < 1.5 for value in usage[3:-2]), usage  # by their clock: 0.1 s of 3600, or below 0
         assert all(0 < b - a < 1 for a, b in zip(times, times[1:])), times
     """, tmp_path, env=env)
 

@@ -199,7 +199,15 @@ static void test_nobody_stays_unknown(void **state)
     r.s.allowance = -10000000;
     recording_tick(&r); /* and not again, */
     assert_int_equal(member(0)->share.at, then);
-    assert_true(r.s.turns.due < 0); /* nor is it asked again soon */
+    assert_true(r.s.turns.rested > r.s.sampled); /* nor is it asked again soon, */
+    member(2)->share.at = 0;
+    r.s.allowance = -10000000;
+    recording_tick(&r);
+    assert_int_equal(member(2)->share.at, 0);
+    member(2)->looks = 0;
+    recording_tick(&r);
+    recording_tick(&r); /* unless somebody comes */
+    assert_true(member(2)->share.at != 0);
     member(2)->share.at -= 61 * NS_PER_S;
     struct fake_process grown = job[0]; /* it comes first, and cannot be paid for */
     grown.rss_pages += 5000;
