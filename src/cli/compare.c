@@ -12,6 +12,7 @@
 #include "report/written.h"
 #include "cli/runs.h"
 #include "report/compare.h"
+#include "report/model_parts.h"
 #include "util/fs.h"
 
 #define RUNS_MOST  100
@@ -117,6 +118,30 @@ static bool form_of(const char *path, enum form *ret)
     return false;
 }
 
+static bool has_pss(const struct pr_model *m)
+{
+    const struct pr_model_series *s = pr_model_find(m, GROUP_MEMORY);
+    return s && s->metric && strcmp(s->metric, pr_metrics[METRIC_MEM_PSS].key) == 0;
+}
+
+/* Their memory is of one kind: curves of two cannot be laid over each other. */
+static int read_models(struct pr_model *models, struct pr_stored *const *runs, size_t count,
+                       struct proctor_error *err)
+{
+    size_t shared = 0;
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        code = pr_model_read(&models[i], runs[i], MODEL_BYTES / count, err);
+        shared += code == 0 && has_pss(&models[i]);
+    }
+    for (size_t i = 0; code == 0 && shared < count && i < count; i++)
+        if (has_pss(&models[i])) {
+            pr_model_done(&models[i]);
+            code = pr_model_read_rss(&models[i], runs[i], MODEL_BYTES / count, err);
+        }
+    return code;
+}
+
 /* The models of all runs that have curves. */
 static int draw(struct compare *c, enum form form, struct pr_buf *out, struct proctor_error *err)
 {
@@ -135,10 +160,11 @@ static int draw(struct compare *c, enum form form, struct pr_buf *out, struct pr
     }
     struct pr_model *models = calloc(count, sizeof *models);
     int code = models ? 0 : pr_error(err, ENOMEM, "out of memory");
+    if (code == 0)
+        code = read_models(models, runs, count, err);
     for (size_t i = 0; code == 0 && i < count; i++) {
-        code = pr_model_read(&models[i], runs[i], MODEL_BYTES / count, err);
         list[i] = &models[i];
-        if (code == 0 && present[i])
+        if (present[i])
             pr_compare_finding(&models[i], &c->all);
     }
     pr_compare_model(&comparison, &c->all);

@@ -116,10 +116,10 @@ void pr_model_shrink(struct pr_model *m, size_t bytes)
             m->measured.items[i].words = pr_model_points(m);
 }
 
-int pr_model_read(struct pr_model *m, const struct pr_stored *r, size_t bytes,
-                  struct proctor_error *err)
+static int read_all(struct pr_model *m, const struct pr_stored *r, size_t bytes, bool rss,
+                    struct proctor_error *err)
 {
-    *m = (struct pr_model){.exit_code = -1, .seen = NAN, .duration = NAN};
+    *m = (struct pr_model){.exit_code = -1, .seen = NAN, .duration = NAN, .rss = rss};
     pr_curves_init(&m->curves, r->interval);
     int code = pr_recorded_summary(r, &m->summary, err);
     if (code == 0)
@@ -134,6 +134,18 @@ int pr_model_read(struct pr_model *m, const struct pr_stored *r, size_t bytes,
     pr_model_method(m, r);
     pr_model_rules(m, r);
     return m->failed || m->curves.failed ? pr_error(err, ENOMEM, "out of memory") : 0;
+}
+
+int pr_model_read(struct pr_model *m, const struct pr_stored *r, size_t bytes,
+                  struct proctor_error *err)
+{
+    return read_all(m, r, bytes, false, err);
+}
+
+int pr_model_read_rss(struct pr_model *m, const struct pr_stored *r, size_t bytes,
+                      struct proctor_error *err)
+{
+    return read_all(m, r, bytes, true, err);
 }
 
 void pr_model_done(struct pr_model *m)

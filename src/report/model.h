@@ -61,6 +61,7 @@ struct pr_model {
     double began, duration;
     int exit_code;
     bool machine; /* not a job but a whole machine */
+    bool rss;     /* memory is RSS, whatever else is known */
     LIST(const char *) argv;
     struct pr_model_pairs labels, measured, facts;
     struct pr_curves curves;
@@ -85,6 +86,9 @@ struct pr_model {
  * pr_model_done, whatever comes back. At most `bytes` of series. 0 or -errno. */
 int pr_model_read(struct pr_model *m, const struct pr_stored *r, size_t bytes,
                   struct proctor_error *err);
+/* The same with RSS as its memory, to stand beside one of which PSS is not known. */
+int pr_model_read_rss(struct pr_model *m, const struct pr_stored *r, size_t bytes,
+                      struct proctor_error *err);
 void pr_model_done(struct pr_model *m);
 
 /* "a.json" of one or more runs; the same within the page. */

@@ -296,7 +296,7 @@ static bool pss_is_known(const struct gather *g)
 
 static void name_lines(struct gather *g)
 {
-    bool pss = pss_is_known(g);
+    bool pss = !g->m->rss && pss_is_known(g);
     for (size_t i = 0; i < g->plan_count; i++) {
         const struct plan *p = &g->plans[i];
         const struct pr_metric *metric = &pr_metrics[p->id];

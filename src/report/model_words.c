@@ -232,6 +232,9 @@ static const char *memory_way(const struct pr_model *m)
     const struct pr_model_series *s = pr_model_find(m, GROUP_MEMORY);
     if (m->machine)
         return "what the machine uses: total less available";
+    if (m->rss)
+        return "RSS, summed over processes: shared pages count once for each; PSS is not known of "
+               "all the runs that are compared";
     return s && s->metric && strcmp(s->metric, "mem.pss") == 0
                ? "PSS, summed over processes: shared pages are divided among those that share them"
                : "RSS, summed over processes: shared pages count once for each; PSS was not read "
