@@ -118,24 +118,24 @@ static bool form_of(const char *path, enum form *ret)
     return false;
 }
 
-static bool has_pss(const struct pr_model *m)
+static bool has_memory(const struct pr_model *m, enum pr_metric_id id)
 {
     const struct pr_model_series *s = pr_model_find(m, GROUP_MEMORY);
-    return s && s->metric && strcmp(s->metric, pr_metrics[METRIC_MEM_PSS].key) == 0;
+    return s && s->metric && strcmp(s->metric, pr_metrics[id].key) == 0;
 }
 
 /* Their memory is of one kind: curves of two cannot be laid over each other. */
 static int read_models(struct pr_model *models, struct pr_stored *const *runs, size_t count,
                        struct proctor_error *err)
 {
-    size_t shared = 0;
+    bool rss = false;
     int code = 0;
     for (size_t i = 0; code == 0 && i < count; i++) {
         code = pr_model_read(&models[i], runs[i], MODEL_BYTES / count, err);
-        shared += code == 0 && has_pss(&models[i]);
+        rss |= code == 0 && has_memory(&models[i], METRIC_MEM_RSS);
     }
-    for (size_t i = 0; code == 0 && shared < count && i < count; i++)
-        if (has_pss(&models[i])) {
+    for (size_t i = 0; code == 0 && rss && i < count; i++)
+        if (has_memory(&models[i], METRIC_MEM_PSS) && pr_model_find(&models[i], GROUP_RSS)) {
             pr_model_done(&models[i]);
             code = pr_model_read_rss(&models[i], runs[i], MODEL_BYTES / count, err);
         }

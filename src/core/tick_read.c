@@ -298,7 +298,7 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
 {
     int64_t ours = read_clock(s, t, e);
     enum pr_depth depth = pr_depth_of(s, t, e, k);
-    bool first_time = !s->turns.again || !e->looks;
+    bool first_time = !s->turns.again || !e->looks, comes = !e->looks || e->no_mm;
     if (depth < DEPTH_TIMES) {
         e->looks += first_time;
         let_rest(s, t, e, depth, ours);
@@ -307,7 +307,6 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
     fetch(e->value, e + 1);
     e->idle = 0;
     s->turns.stirred |= !e->looks || pr_depth_has_run(s, e); /* else it is its turn */
-    s->turns.rested = e->looks ? s->turns.rested : 0;
     if (read_identity(s, t, e, depth) < 0)
         return;
     e->looks += first_time;
@@ -318,6 +317,7 @@ static void read_member(struct pr_session *s, const struct pr_tick *t, struct pr
     if (s->gone || pr_entity_is_dead(e))
         blank_gauges(e);
     e->no_mm = borrows_memory(s, e);
+    s->turns.rested = comes && !e->no_mm ? 0 : s->turns.rested;
     s->children_ignored |= e->ignores_children;
     if (e->kernel_thread && s->set.count == 1)
         explain_kernel_thread(s, e);

@@ -22,7 +22,7 @@ struct pr_turns {
     double owed;         /* parts of a turn, left for the next tick */
     size_t share;        /* the next whose PSS is looked at */
     double due;          /* ns that PSS which is not known may take where no budget is left */
-    int64_t rested;      /* boot time: till then nobody needs that, unless somebody comes */
+    int64_t rested;      /* boot time: till then nobody needs that, unless memory comes */
     double page_cost;    /* ns that PSS takes for a page, 0 before anything was measured */
     unsigned long sizes; /* ticks in which a size is looked at though nothing tells of another */
     bool crowd;          /* more members than descriptors can be held of */

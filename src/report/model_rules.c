@@ -190,7 +190,7 @@ static void grows(struct finder *f)
     struct pr_trend t;
     if (!s || f->m->curves.at < GROWTH_TIME || !is_growing(f, s, &t))
         return;
-    double left = s->limit.text ? (s->limit.value - s->stats.max) / t.slope : NAN;
+    double left = s->limit.text && !f->m->rss ? (s->limit.value - s->stats.max) / t.slope : NAN;
     bool soon = left <= GROWTH_SOON * f->m->curves.at;
     put_hourly(f, "Memory grows all the time, by ", t.slope, "/h (95 % sure: ");
     put_hourly(f, "", t.low, "/h to ");
@@ -284,7 +284,10 @@ static struct pr_evidence evidence(const struct finder *f)
         .nearest = nearest,
         .of = f,
     };
-    pr_evidence_memory(&e, m->max, m->at, figure(f, "mem.rss.peak", "peak"));
+    /* What stands beside another run as RSS is judged by what is known of it. */
+    bool pss = f->m->rss;
+    pr_evidence_memory(&e, pss ? figure(f, "mem.pss", "peak") : m->max,
+                       pss ? figure(f, "mem.pss", "at") : m->at, figure(f, "mem.rss.peak", "peak"));
     return e;
 }
 

@@ -413,20 +413,26 @@ def test_a_page_lays_the_phase_at_the_same_time(proctor, page):  # noqa: F811
     assert [b + s for b, s in zip(begins, comparison["shift"])] == pytest.approx([begins[0]] * 2, abs=1e-4)
 
 
-def memory_of(model):
-    return [line["series"] for run in model["runs"] for c in run["charts"] if c["id"] == "memory" for line in c["lines"]]
+def memory_of(run):
+    return [line["series"] for chart in run["charts"] if chart["id"] == "memory" for line in chart["lines"]]
 
 
-@pytest.mark.parametrize("without, want", [((), ["mem.pss"] * 3), ((1,), ["mem.rss"] * 3)])
-def test_memory_is_of_one_kind_where_runs_are_laid_over_each_other(proctor, without, want):
+ONLY_PSS, NO_MEMORY = ["--select", "cpu.*,mem.pss"], ["--select", "cpu.*"]
+
+
+@pytest.mark.parametrize("options, want, again", [
+    ([[], []], [["mem.pss"], ["mem.pss"]], []), ([[], ["--no-pss"], []], [["mem.rss"]] * 3, [0, 2]),
+    ([["--no-pss"], ONLY_PSS], [["mem.rss"], ["mem.pss"]], []), ([[], NO_MEMORY], [["mem.pss"], []], []),
+])
+def test_memory_is_of_one_kind_where_runs_are_laid_over_each_other(proctor, options, want, again):
     job = "import time; x = bytearray(20 << 20); time.sleep(0.4)"
-    runs = [recorded(proctor, f"m{i}", *["--no-pss"] * (i in without), "/usr/bin/python3", "-c", job) for i in range(3)]
+    runs = [recorded(proctor, f"m{i}", *words, "/usr/bin/python3", "-c", job) for i, words in enumerate(options)]
     compare(proctor, *runs, "-o", "x.json")
     model = json.loads((proctor.work / "x.json").read_text())
     keeps_to_contract(proctor.work / "x.json")
-    assert memory_of(model) == want
+    assert [memory_of(run) for run in model["runs"]] == want
     said = ["PSS is not known of all the runs" in json.dumps(run) for run in model["runs"]]
-    assert said == [bool(without) and i not in without for i in range(3)]
+    assert [i for i, yes in enumerate(said) if yes] == again
 
 
 # --- files ----------------------------------------------------------------------------------------

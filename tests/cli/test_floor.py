@@ -10,6 +10,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from proctor_cli import SANITIZED, SLACK, numbers, read_csv, skip_visibly, wait_until
 
 TRUE_COSTS, READER_COSTS = 0.0005, 0.0017  # seconds of CPU on the machine of doc/performance.md when it is quiet
@@ -101,9 +103,31 @@ def test_one_write_for_each_output_and_sample(proctor):
     assert samples >= 10
     for name, found in writes.items():
         assert abs(len(found) - samples) <= 3, (name, len(found), samples)
-        assert not any(line.startswith(f"[pid {process.pid}]") for line in found), "the sampler does not write"
+        writers = {int(line.split("]")[0].split()[1]) for line in found if line.startswith("[pid ")}
+        assert len(writers) == 1 and process.pid not in writers, (writers, process.pid)  # the sampler does not write
     others = [line for line in lines if re.search(r"(clone3?|v?fork|brk|mmap|mremap)\(", line)]
     assert not others, others
+
+
+BIG = """
+import mmap, time
+m = mmap.mmap(-1, {0} << 20)
+m.madvise(mmap.MADV_NOHUGEPAGE)
+m[::4096] = bytes(({0} << 20) // 4096)
+time.sleep(3)
+"""
+
+
+@pytest.mark.parametrize("mib, waits", [(50, False), (2500, True)])
+def test_a_large_process_is_not_held_up_again(proctor, mib, waits):
+    """Reading its PSS takes more than 10 ms: that is done once, and not again for a minute, though there is budget."""
+    done = proctor.run("-q", "-i", "100ms", "--no-record", "--budget", "100%", "--csv", "a.csv", "--", "/usr/bin/python3",
+                       "-c", BIG.format(mib))
+    assert done.returncode == 0, done.stderr
+    rows = [row for row in read_csv(proctor.work / "a.csv")[:-1] if float(row["mem_rss_bytes"] or 0) > mib << 20]
+    ages, sizes = numbers(rows, "mem_pss_age_seconds"), numbers(rows, "mem_pss_bytes")
+    assert len(rows) >= 15 and len(ages) == len(sizes) == len(rows) and min(sizes) > 0.95 * (mib << 20)
+    assert (max(ages) > 1.5) == waits, ages
 
 
 def held(pid):

@@ -180,6 +180,53 @@ static void test_a_large_process_is_read_at_the_end_of_a_phase(void **state)
     assert_int_equal(e->share.at, r.s.sampled);
 }
 
+/* Of whom nothing was read, nothing is said. */
+static void test_never_read_is_absent(void **state)
+{
+    (void)state;
+    begin("0.001%", 2);
+    recording_tick(&r);
+    tree_process(r.dir, job[2]);
+    r.s.allowance = -10000000;
+    r.s.turns.due = -1e9;
+    recording_tick(&r);
+    struct pr_entity *e = member(2);
+    assert_non_null(e);
+    assert_int_equal(e->share.at, 0);
+    assert_absent(e->value[METRIC_MEM_PSS]);
+    assert_absent(e->value[METRIC_MEM_USS]);
+    assert_absent(e->value[METRIC_MEM_PSS_AGE]);
+    assert_exactly(e->value[METRIC_MEM_RSS], 2000 * 4096);
+    assert_false(isnan(member(0)->value[METRIC_MEM_PSS_AGE]));
+}
+
+#define MANY 130
+
+/* With budget for one at a time it is everybody's turn, and whoever was not read comes first. */
+static void test_of_many_each_has_its_turn(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        tree_process(
+            r.dir,
+            (struct fake_process){
+                .pid = 1000 + i, .ppid = 100, .rss_pages = 100, .vms_pages = 200, .pss_kb = 300});
+    begin("0.001%", 1);
+    recording_tick(&r);
+    for (size_t i = 0; i < r.s.set.count; i++)
+        r.s.set.items[i]->share.at = 0;
+    size_t known = 0, before = 0, ticks = 0;
+    for (; known < MANY + 1 && ticks < 3 * MANY; ticks++, before = known) {
+        r.s.allowance = known = 0;
+        r.s.turns.due = -1e9;
+        recording_tick(&r);
+        for (size_t i = 0; i < r.s.set.count; i++)
+            known += r.s.set.items[i]->share.at != 0;
+        assert_true(known <= before + 1);
+    }
+    assert_int_equal(known, MANY + 1);
+}
+
 /* Where all else uses the budget up, everybody is read once all the same, one by one. */
 static void test_nobody_stays_unknown(void **state)
 {
@@ -205,9 +252,14 @@ static void test_nobody_stays_unknown(void **state)
     recording_tick(&r);
     assert_int_equal(member(2)->share.at, 0);
     member(2)->looks = 0;
-    recording_tick(&r);
-    recording_tick(&r); /* unless somebody comes */
-    assert_true(member(2)->share.at != 0);
+    recording_tick(&r); /* unless somebody comes, */
+    assert_int_equal(member(2)->share.at, r.s.sampled);
+    member(2)->share.at = 0;
+    member(2)->no_mm = true;
+    r.s.turns.rested = INT64_MAX;
+    r.s.turns.due = 0;
+    recording_tick(&r); /* or has memory of its own now */
+    assert_int_equal(member(2)->share.at, r.s.sampled);
     member(2)->share.at -= 61 * NS_PER_S;
     struct fake_process grown = job[0]; /* it comes first, and cannot be paid for */
     grown.rss_pages += 5000;
@@ -245,6 +297,8 @@ int main(void)
         TEST(test_what_is_said_in_between),
         TEST(test_a_large_process_is_read_once_a_minute),
         TEST(test_a_large_process_is_read_at_the_end_of_a_phase),
+        TEST(test_never_read_is_absent),
+        TEST(test_of_many_each_has_its_turn),
         TEST(test_nobody_stays_unknown),
         TEST(test_costs_are_learned),
     };

@@ -308,6 +308,23 @@ static void test_known_stranger_reused_inside(void **state)
     assert_true(is_member(103));
 }
 
+/* Where all of /proc is listed each time, those who are known not to belong are not read again. */
+static void test_a_known_stranger_is_not_read_again(void **state)
+{
+    (void)state;
+    for (int pid = 103; pid < 153; pid++)
+        process(pid, 1);
+    watch((struct pr_target_setting){0});
+    update();
+    for (int pid = 103; pid < 153; pid++)
+        process(pid, 100); /* the same process: its parent would be seen by whoever reads it */
+    process(200, 100);
+    update();
+    assert_true(is_member(200));
+    for (int pid = 103; pid < 153; pid++)
+        assert_false(is_member(pid));
+}
+
 /* --- the end ---------------------------------------------------------------------------------- */
 
 static bool is_over(void)
@@ -529,6 +546,7 @@ int main(void)
         TEST(test_pid_reused_outside),
         TEST(test_child_of_a_pid_reused_outside),
         TEST(test_known_stranger_reused_inside),
+        TEST(test_a_known_stranger_is_not_read_again),
         TEST(test_over),
         TEST(test_over_with_the_whole_tree),
         TEST(test_over_when_the_root_is_a_zombie),
