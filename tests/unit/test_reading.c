@@ -294,6 +294,18 @@ static void test_what_is_read_in_turn_has_its_age_told(void **state)
     assert_true(pr_entities_find(&r.s.set, getpid())->refreshed_at > r.s.sampled - 20 * NS_PER_S);
 }
 
+static void test_at_the_end_all_is_read(void **state)
+{
+    (void)state;
+    do
+        recording_tick(&r);
+    while (member(0)->refreshed_at == r.s.sampled); /* it was its turn */
+    pr_session_end(&r.s);
+    for (size_t k = 0; k < r.s.set.count; k++)
+        assert_int_equal(r.s.set.items[k]->refreshed_at, r.s.sampled);
+    assert_int_equal(r.s.now.mark[METRIC_FDS], MARK_NONE);
+}
+
 /* One at each tick, as long as there is budget for it; two in a second in any case. */
 static void test_turns_keep_to_the_budget(void **state)
 {
@@ -566,6 +578,7 @@ int main(void)
         TEST(test_a_pid_that_is_used_again),
         TEST(test_an_orphan_has_another_parent),
         TEST(test_what_is_read_in_turn_has_its_age_told),
+        TEST(test_at_the_end_all_is_read),
         TEST(test_turns_keep_to_the_budget),
         TEST(test_the_idle_give_way),
         TEST(test_what_is_read_seldom_is_held_in_small_jobs),
