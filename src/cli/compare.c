@@ -118,10 +118,12 @@ static bool form_of(const char *path, enum form *ret)
     return false;
 }
 
-static bool has_memory(const struct pr_model *m, enum pr_metric_id id)
+/* A curve of it, and not only a mark. */
+static bool has_memory(const struct pr_model *m, enum pr_group group, enum pr_metric_id id)
 {
-    const struct pr_model_series *s = pr_model_find(m, GROUP_MEMORY);
-    return s && s->metric && strcmp(s->metric, pr_metrics[id].key) == 0;
+    const struct pr_model_series *s = pr_model_find(m, group);
+    return s && s->metric && strcmp(s->metric, pr_metrics[id].key) == 0 &&
+           m->curves.items[s->curve].known > 0;
 }
 
 /* Their memory is of one kind: curves of two cannot be laid over each other. */
@@ -132,10 +134,11 @@ static int read_models(struct pr_model *models, struct pr_stored *const *runs, s
     int code = 0;
     for (size_t i = 0; code == 0 && i < count; i++) {
         code = pr_model_read(&models[i], runs[i], MODEL_BYTES / count, err);
-        rss |= code == 0 && has_memory(&models[i], METRIC_MEM_RSS);
+        rss |= code == 0 && has_memory(&models[i], GROUP_MEMORY, METRIC_MEM_RSS);
     }
     for (size_t i = 0; code == 0 && rss && i < count; i++)
-        if (has_memory(&models[i], METRIC_MEM_PSS) && pr_model_find(&models[i], GROUP_RSS)) {
+        if (has_memory(&models[i], GROUP_MEMORY, METRIC_MEM_PSS) &&
+            has_memory(&models[i], GROUP_RSS, METRIC_MEM_RSS)) {
             pr_model_done(&models[i]);
             code = pr_model_read_rss(&models[i], runs[i], MODEL_BYTES / count, err);
         }

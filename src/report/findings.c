@@ -114,6 +114,14 @@ void pr_summary_finding(const struct pr_session *s, const struct pr_facts *facts
 /* --- what stands out ----------------------------------------------------------------------------
  */
 
+static double largest_mark(const struct pr_roll *r)
+{
+    double most = NAN;
+    for (size_t i = 0; i < r->command_count; i++)
+        most = fmax(most, r->commands[i].peak);
+    return most;
+}
+
 /* PSS, unless the budget let it be read only now and then, or it was not read at the peak: as the
  * report has it. */
 static void take_memory(const struct pr_session *s, struct pr_evidence *e)
@@ -124,7 +132,7 @@ static void take_memory(const struct pr_session *s, struct pr_evidence *e)
                !(mark > PEAK_MISSED * v[METRIC_MEM_RSS].max);
     const struct pr_stat *of = &v[pss ? METRIC_MEM_PSS : METRIC_MEM_RSS];
     bool marked = !pss && mark > of->max;
-    pr_evidence_memory(e, marked ? mark : of->max, marked ? NAN : of->at, mark);
+    pr_evidence_memory(e, marked ? mark : of->max, marked ? NAN : of->at, largest_mark(&s->roll));
     e->memory_limit = s->limits.total[LIMIT_MEMORY];
     e->memory_of_machine = strcmp(s->limits.source[LIMIT_MEMORY], "machine") == 0;
 }

@@ -188,9 +188,9 @@ static void grows(struct finder *f)
 {
     const struct pr_model_series *s = pr_model_find(f->m, GROUP_MEMORY);
     struct pr_trend t;
-    if (!s || f->m->curves.at < GROWTH_TIME || !is_growing(f, s, &t))
+    if (!s || f->m->rss || f->m->curves.at < GROWTH_TIME || !is_growing(f, s, &t))
         return;
-    double left = s->limit.text && !f->m->rss ? (s->limit.value - s->stats.max) / t.slope : NAN;
+    double left = s->limit.text ? (s->limit.value - s->stats.max) / t.slope : NAN;
     bool soon = left <= GROWTH_SOON * f->m->curves.at;
     put_hourly(f, "Memory grows all the time, by ", t.slope, "/h (95 % sure: ");
     put_hourly(f, "", t.low, "/h to ");
@@ -254,6 +254,21 @@ static double figure(const struct finder *f, const char *key, const char *which)
     return summed(f, path);
 }
 
+/* Of one process; the job's own is the highest sum over all, unless one alone had more. */
+static double largest_mark(const struct finder *f)
+{
+    struct pr_query *q = NULL;
+    double mark = figure(f, "mem.rss.peak", "peak"), one = NAN;
+    if (pr_query_new(&q, f->r->db,
+                     "SELECT max(json_extract(value, '$.\"mem.rss.peak\"'))"
+                     " FROM json_each(?1, '$.processes.commands')") == 0) {
+        pr_query_text(q, 1, f->m->summary.data);
+        one = pr_query_step(q) == 1 ? pr_query_get_number(q, 0) : NAN;
+    }
+    pr_query_free(q);
+    return !isnan(one) || mark > figure(f, "mem.rss", "peak") ? fmin(mark, one) : NAN;
+}
+
 static struct pr_evidence evidence(const struct finder *f)
 {
     static const struct pr_figures unknown = {NAN, NAN, NAN, NAN, NAN};
@@ -287,7 +302,7 @@ static struct pr_evidence evidence(const struct finder *f)
     /* What stands beside another run as RSS is judged by what is known of it. */
     bool pss = f->m->rss;
     pr_evidence_memory(&e, pss ? figure(f, "mem.pss", "peak") : m->max,
-                       pss ? figure(f, "mem.pss", "at") : m->at, figure(f, "mem.rss.peak", "peak"));
+                       pss ? figure(f, "mem.pss", "at") : m->at, largest_mark(f));
     return e;
 }
 

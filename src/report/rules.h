@@ -30,7 +30,7 @@ struct pr_evidence {
     bool (*nearest)(const void *of, struct pr_buf *out);
     const void *of;
 };
-/* As sampled, and the mark of the kernel where it is well above; that alone where it is all. */
+/* As sampled, and the mark of one process where it is well above; that alone where it is all. */
 void pr_evidence_memory(struct pr_evidence *e, double sampled, double at, double mark);
 
 struct pr_finding {

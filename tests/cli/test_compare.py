@@ -417,7 +417,7 @@ def memory_of(run):
     return [line["series"] for chart in run["charts"] if chart["id"] == "memory" for line in chart["lines"]]
 
 
-ONLY_PSS, NO_MEMORY = ["--select", "cpu.*,mem.pss"], ["--select", "cpu.*"]
+ONLY_PSS, NO_MEMORY = ["--select", "cpu.*,mem.pss,mem.rss.peak"], ["--select", "cpu.*"]
 
 
 @pytest.mark.parametrize("options, want, again", [
@@ -433,6 +433,23 @@ def test_memory_is_of_one_kind_where_runs_are_laid_over_each_other(proctor, opti
     assert [memory_of(run) for run in model["runs"]] == want
     said = ["PSS is not known of all the runs" in json.dumps(run) for run in model["runs"]]
     assert [i for i, yes in enumerate(said) if yes] == again
+
+
+def test_what_is_drawn_as_rss_is_judged_by_pss(proctor):
+    """Four that share 60 MiB under a limit of 200: their RSS is above it, which is no finding where PSS is known."""
+    job = "import os, time\nx = bytearray(60 << 20)\nfor _ in range(3):\n    if not os.fork(): break\ntime.sleep(0.6)"
+    runs = [recorded(proctor, f"s{i}", *words, "/usr/bin/python3", "-c", job)
+            for i, words in enumerate((["--budget", "100%"], ["--no-pss"]))]
+    for path in runs:
+        with sqlite3.connect(path) as db:
+            db.execute("UPDATE run SET about = json_set(about, '$.limits.memory.bytes', ?, '$.limits.memory.source', "
+                       "'cgroup')", (200 << 20,))
+            db.execute("UPDATE summary SET json = json_set(json, '$.limits.memory.bytes', ?)", (200 << 20,))
+    compare(proctor, *runs, "-o", "x.json")
+    model = json.loads((proctor.work / "x.json").read_text())
+    assert [memory_of(run) for run in model["runs"]] == [["mem.rss"]] * 2
+    said = [[f["text"] for f in run["findings"] if "of the limit" in f["text"]] for run in model["runs"]]
+    assert said[0] == [] and len(said[1]) == 1, [run["findings"] for run in model["runs"]]
 
 
 # --- files ----------------------------------------------------------------------------------------

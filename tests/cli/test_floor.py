@@ -103,8 +103,9 @@ def test_one_write_for_each_output_and_sample(proctor):
     assert samples >= 10
     for name, found in writes.items():
         assert abs(len(found) - samples) <= 3, (name, len(found), samples)
-        writers = {int(line.split("]")[0].split()[1]) for line in found if line.startswith("[pid ")}
-        assert len(writers) == 1 and process.pid not in writers, (writers, process.pid)  # the sampler does not write
+    writers = {int(line.split("]")[0].split()[1]) for found in writes.values() for line in found
+               if line.startswith("[pid ")}
+    assert len(writers) == 1 and process.pid not in writers, (writers, process.pid)  # the sampler does not write
     others = [line for line in lines if re.search(r"(clone3?|v?fork|brk|mmap|mremap)\(", line)]
     assert not others, others
 
@@ -121,13 +122,17 @@ time.sleep(3)
 @pytest.mark.parametrize("mib, waits", [(50, False), (2500, True)])
 def test_a_large_process_is_not_held_up_again(proctor, mib, waits):
     """Reading its PSS takes more than 10 ms: that is done once, and not again for a minute, though there is budget."""
-    done = proctor.run("-q", "-i", "100ms", "--no-record", "--budget", "100%", "--csv", "a.csv", "--", "/usr/bin/python3",
-                       "-c", BIG.format(mib))
+    available = int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) >> 10
+    if available < 2 * mib:
+        skip_visibly(f"{mib} MiB of memory are too much of {available}")
+    done = proctor.run("-q", "-i", "100ms", "--no-record", "--budget", "100%", "--csv", "a.csv", "--",
+                       "/usr/bin/python3", "-c", BIG.format(mib))
     assert done.returncode == 0, done.stderr
-    rows = [row for row in read_csv(proctor.work / "a.csv")[:-1] if float(row["mem_rss_bytes"] or 0) > mib << 20]
+    rows = [row for row in read_csv(proctor.work / "a.csv")[:-1] if float(row["mem_rss_bytes"] or 0) > (mib + 4) << 20]
     ages, sizes = numbers(rows, "mem_pss_age_seconds"), numbers(rows, "mem_pss_bytes")
     assert len(rows) >= 15 and len(ages) == len(sizes) == len(rows) and min(sizes) > 0.95 * (mib << 20)
     assert (max(ages) > 1.5) == waits, ages
+    assert sum(b < a for a, b in zip(ages, ages[1:])) <= 1 or not waits, ages
 
 
 def held(pid):

@@ -124,6 +124,20 @@ def test_the_finding_and_the_tile_have_one_number_for_memory(proctor):
     assert float(mark) > float(reached) * 1.05
 
 
+def test_what_is_shared_is_no_mark_of_one_process(proctor):
+    """Four that share 60 MiB under a limit of 200: no finding on the screen, nor in the report."""
+    job = "import os, time\nx = bytearray(60 << 20)\nfor _ in range(3):\n    if not os.fork(): break\ntime.sleep(0.6)"
+    for limit, found in (("200M", False), ("60M", True)):
+        path = proctor.work / f"{limit}.proctor"
+        done = proctor.run("-i", "20ms", "-o", path, "--budget", "100%", "--memory-total", limit, "/usr/bin/python3", "-c",
+                           job)
+        assert ("finding Memory reached" in done.stderr) == found, done.stderr
+        [run] = report(proctor, path)["runs"]
+        assert run["series"]["mem.rss"]["stats"]["max"] > 240 << 20
+        text = [f["text"] for f in run["findings"] if f["id"] == "memory-near-limit"]
+        assert bool(text) == found and all(float(m) < 90 for m in re.findall("process: ([0-9.]+) MiB", str(text))), text
+
+
 def test_a_dead_recorder_is_called_as_elsewhere_and_the_remedy_is_named(proctor):
     path = killed_recorder(proctor)
     [run] = report(proctor, path)["runs"]

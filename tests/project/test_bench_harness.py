@@ -227,6 +227,13 @@ def test_goals_that_hold_and_that_do_not():
     assert all("1.76 times under top" in row[1] for row in bad[2:5])
 
 
+def test_few_processes_are_told_from_many():
+    few = data(9.0, 5.0)
+    few["cases"][run.Case(10, "all", 10).key] = {"proctor": result(9.0), "top": result(9.0)}
+    rows = tables.goal_rows(tables.Results(few))
+    assert [row[2] for row in rows[2:5]] == ["yes", "yes", "**no**"]
+
+
 def test_who_does_less_is_not_the_same_work():
     less = data(17.0, 7.0)
     less["tools"]["top"]["same"] = False
@@ -278,7 +285,9 @@ def test_what_growth_may_not_be():
         return growth.beyond({**data(9.0, 5.0), "cases": cases, "wanted": [100, 20000]})
     assert found(5.9, 40) == []
     assert len(found(6.1, 40)) == 2 and "100 processes, all idle: 0.61 times the floor" in found(6.1, 40)[0]
-    assert found(5.9, 60) == ["100 processes: 60 MiB", "20,000 processes: 60 MiB"]
+    assert "20,000 processes, 5 % active: 60 MiB" in found(5.9, 60) and len(found(5.9, 60)) == 4
+    lost = {run.Case(100, "idle", 1).key: {"proctor": {"reason": "no sample", "hz": 1}, "floor": result(10.0, 1)}}
+    assert growth.beyond({**data(9.0, 5.0), "cases": lost}) == ["100 processes, all idle: not measured"]
 
 
 def test_numbers_have_three_digits():
