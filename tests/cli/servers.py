@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What servers in tests have in common."""
+import fcntl
 import hashlib
 import os
 import shutil
@@ -31,7 +32,14 @@ class Quiet(BaseHTTPRequestHandler):
 
 
 def go_program(source, place, name, *flags):
-    """The program; made again where its source is another one. Skips where it cannot be made."""
+    """The program; made again where its source is another one, by one at a time. Skips where it cannot be made."""
+    place.mkdir(parents=True, exist_ok=True)
+    with open(place / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return made_program(source, place, name, *flags)
+
+
+def made_program(source, place, name, *flags):
     from proctor_cli import skip_visibly
     program, done = place / name, place / "built"
     version = hashlib.sha256(b"".join((source / f).read_bytes() for f in ("main.go", "go.mod", "go.sum"))).hexdigest()
@@ -40,7 +48,6 @@ def go_program(source, place, name, *flags):
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     if not go:
         skip_visibly("go is not there")
-    place.mkdir(parents=True, exist_ok=True)
     env = {**os.environ, "GOPATH": str(place / "go"), "GOCACHE": str(place / "cache"), "GOFLAGS": "-modcacherw",
            "CGO_ENABLED": "0"}
     made = subprocess.run([go, "build", *flags, "-ldflags=-s -w", "-o", program, "."], cwd=source, env=env,

@@ -123,7 +123,9 @@ def test_a_group_has_all_whoever_waits(proctor, outer, jobs, kind, count, amount
 def test_bounds_have_nearly_all(proctor, outer, jobs, kind, count, amount, how, least):
     truth, summary = truth_of(proctor, outer, jobs, ["--exact", how, "-i", "100ms"], kind, count, amount)
     account, metrics = summary["accounting"]["cpu"], summary["metrics"]
-    assert least * truth <= metrics["cpu.time"]["total"] <= 1.001 * truth + 0.005
+    # perf's clock also runs while an interrupt or the host has the CPU; a busy machine has more of both.
+    above = 1.01 if how == "perf" else 1.001
+    assert least * truth <= metrics["cpu.time"]["total"] <= above * truth + 0.005
     assert how in account["source"] or "records" in account["source"]
     if kind in ("waited", "orphans"):
         assert account["complete"] is True and 0 < account["residual"] < 0.2 * truth

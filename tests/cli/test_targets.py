@@ -398,7 +398,8 @@ def test_all_columns_of_a_table_by_name(proctor):
     for key in ("mem.rss", "mem.uss"):
         value = metrics[key]
         assert 1e6 < value["min"] < 80e6 < value["largest"] < 105e6 < 120e6 < value["peak"] < 160e6
-        assert 52e6 < value["mean_each"] < 80e6 < value["mean"] < 110e6, "of one; of all that were there"
+        assert 52e6 < value["mean_each"] < 80e6, "of one"
+        assert 1.1 * value["mean_each"] < value["mean"] < 115e6, "of all that were there"
         assert value["integral"] == pytest.approx(value["mean"] * match["duration"], rel=0.1)
         assert value["min"] <= value["p50"] <= value["p90"] <= value["p99"] <= value["peak"]
     each = cpu_of(match) / (match["samples"] * 0.02)
