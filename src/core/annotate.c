@@ -10,9 +10,10 @@ static bool take_sample(struct pr_session *s, int64_t now, bool ending)
     struct pr_phases *p = &s->phases;
     if (s->gone || !pr_phase_tokens_take(&p->tokens, now))
         return s->gone;
+    p->bound = true;
     p->ending = ending;
     pr_session_tick(s);
-    p->ending = false;
+    p->bound = p->ending = false;
     return true;
 }
 

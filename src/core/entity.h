@@ -39,22 +39,22 @@ struct pr_entity {
     bool io_old, resized; /* it has run since its I/O was read; stat has shown another size */
     bool left, away;      /* it lives, but is not of the job any more; was so at the last reading */
     int64_t listed_at;    /* boot time at which a cgroup last named it */
-    bool born_inside, first; /* while we recorded: all it used counts; not yet through a tick */
-    bool no_mm, own_mm;      /* shares its parent's memory (vfork); is known not to */
-    bool kernel_thread;      /* it has no memory of its own, ever */
-    bool ignores_children;   /* SIGCHLD: the kernel reaps in its place, and keeps no account */
-    bool io_denied;          /* its I/O could not be read */
-    int fd[SOURCE_COUNT];    /* held descriptors, -1 where none */
-    unsigned looks;          /* how often it was looked at */
-    unsigned idle;           /* looks since it has run */
-    int64_t ran, ran_seen;   /* its clock now and when its use was read, ns; -1: not known */
-    int64_t refreshed_at, sized_at; /* boot time: all of it was read, its size was */
-    double faults_seen;             /* when its high-water mark was read */
+    bool born_inside, first;    /* while we recorded: all it used counts; not yet through a tick */
+    bool no_mm, own_mm;         /* shares its parent's memory (vfork); is known not to */
+    bool kernel_thread;         /* it has no memory of its own, ever */
+    bool ignores_children;      /* SIGCHLD: the kernel reaps in its place, and keeps no account */
+    bool io_denied, net_denied; /* its I/O, its descriptors could not be read */
+    int fd[SOURCE_COUNT];       /* held descriptors, -1 where none */
+    unsigned looks;             /* how often it was looked at */
+    unsigned idle;              /* looks since it has run */
+    int64_t ran, ran_seen;      /* its clock now and when its use was read, ns; -1: not known */
+    int64_t refreshed_at, sized_at, marked_at; /* boot time: all was read, its size, its mark */
+    double faults_seen;                        /* when its high-water mark was read */
     struct pr_share share;
-    /* The network (net.h): in which search its descriptors were looked at, whether they may be; its
-     * network namespace, 0 where that is not known, and when that was looked at. */
+    int match; /* the rule of --match, -1 for none */
+    /* The network (net.h): in which search its descriptors were looked at; its network namespace, 0
+     * where that is not known, and when that was looked at. */
     unsigned net_search;
-    bool net_denied;
     int64_t net_ran; /* its CPU clock then */
     uint64_t net_space;
     int64_t net_space_at;
@@ -62,8 +62,7 @@ struct pr_entity {
     double previous[PROC_METRICS]; /* counters at the tick before */
     double reaped[PROC_METRICS];   /* counters taken over from children that it waited for */
     struct pr_mean *mean;          /* for --average, else NULL */
-    int match;                     /* the rule of --match, -1 for none */
-    struct pr_named *named;        /* where there are rules (match.h), else NULL */
+    struct pr_named *named;        /* where there are rules of --match (match.h), else NULL */
     /* The ledger's: receipts for children that were taken over (ledger.c). */
     double receipts_seen, receipts_old, receipts_new, receipts_window, receipts_early;
     struct pr_entity *heir;

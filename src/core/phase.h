@@ -65,7 +65,7 @@ struct pr_phases {
     unsigned long ended, marked, refused; /* refused: garbage, and requests that make no sense */
     double latest[METRIC_COUNT]; /* what counters and high-water marks were when last known */
     double latest_at;            /* elapsed at the last sample */
-    bool ending;                 /* the sample that is taken now is of the end of a phase */
+    bool bound, ending;          /* the sample taken now is of a begin or an end; of an end */
     struct pr_phase_tokens tokens;
     struct pr_notes notes;
 };

@@ -32,6 +32,7 @@ static bool ignores_children(const char *text, size_t len)
 static bool parse(const struct pr_tick *t, struct pr_entity *e, const char *text, size_t len)
 {
     e->faults_seen = e->value[METRIC_FAULTS_MINOR] + e->value[METRIC_FAULTS_MAJOR];
+    e->marked_at = t->now;
     e->ignores_children |= ignores_children(text, len);
     double swap = e->value[METRIC_MEM_SWAP];
     bool good = pr_scan_keyed(text, len, rows, sizeof rows / sizeof *rows, e->value);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crowd N ACTIVE KIB PERIOD_MS SECONDS [REPORT]: N processes, this one and its children
+/* crowd N ACTIVE KIB PERIOD_MS FAULTS SECONDS [REPORT]: N processes, this one and its children
  * (tools/bench runs it).
  *
- * ACTIVE of them wake each PERIOD_MS and use some microseconds, so that their CPU clocks move; the
- * others sleep. Each has touched KIB of memory of its own. When all are there "ready" goes to
- * standard output. It ends SECONDS later, or where those are 0 with its standard input, and says in
- * REPORT what all of them used. */
+ * ACTIVE of them wake each PERIOD_MS and use some microseconds, so that their CPU clocks move, with
+ * so many page FAULTS; the others sleep. Each has touched KIB of memory of its own. When all are
+ * there "ready" goes to standard output. It ends SECONDS later, or where those are 0 with its
+ * standard input, and says in REPORT what all of them used. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static long count, active, kib, period;
+static long count, active, kib, period, faults;
 static double seconds;
 
 static void fail(const char *what)
@@ -50,6 +50,22 @@ static void *touch(void)
     return room;
 }
 
+/* Pages that come back each time, as memory that is freed and asked for again does. */
+static void fault(void)
+{
+    static volatile char *pages;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (size_t)faults * page;
+    if (size == 0)
+        return;
+    if (!pages)
+        pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        fail("mmap");
+    madvise((void *)pages, size, MADV_DONTNEED);
+    for (size_t at = 0; at < size; at += page)
+        pages[at] = 1;
+}
+
 /* Until the other end of fd is closed, or for so long as is given. */
 static void live(int fd, int is_active, double until)
 {
@@ -67,6 +83,8 @@ static void live(int fd, int is_active, double until)
         volatile unsigned long sink = 0;
         for (int i = 0; is_active && i < 3000; i++)
             sink += (unsigned long)i;
+        if (is_active)
+            fault();
     }
 }
 
@@ -125,13 +143,14 @@ static void gather(int *line)
 int main(int argc, char **argv)
 {
     int line[2];
-    if (argc < 6)
+    if (argc < 7)
         return 96;
     count = atol(argv[1]);
     active = atol(argv[2]);
     kib = atol(argv[3]);
     period = atol(argv[4]);
-    seconds = atof(argv[5]);
+    faults = atol(argv[5]);
+    seconds = atof(argv[6]);
     gather(line);
     void *room = touch();
     double until = seconds > 0 ? now(CLOCK_MONOTONIC) + seconds : 0;
@@ -143,7 +162,7 @@ int main(int argc, char **argv)
         ;
     if (room)
         munmap(room, (size_t)kib << 10);
-    if (argc > 6)
-        report(argv[6]);
+    if (argc > 7)
+        report(argv[7]);
     return 0;
 }

@@ -18,6 +18,7 @@ static struct recording r;
 static pid_t family[FAMILY];
 static int orders[FAMILY];              /* the ends of pipes that they read from */
 static unsigned reads, sizes, searches; /* preads; of statm; of loadavg, for new processes */
+static unsigned marks;                  /* of the status of one of them, family[5] */
 
 ssize_t __real_pr_fs_pread(int fd, char *text, size_t size);
 ssize_t __wrap_pr_fs_pread(int fd, char *text, size_t size);
@@ -28,6 +29,8 @@ ssize_t __wrap_pr_fs_pread(int fd, char *text, size_t size)
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     sizes += readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/statm");
     searches += strstr(path, "/loadavg") != NULL;
+    snprintf(link, sizeof link, "/proc/%d/status", (int)family[5]);
+    marks += strcmp(path, link) == 0;
     reads++;
     return __real_pr_fs_pread(fd, text, size);
 }
@@ -59,6 +62,12 @@ static void obey(char order)
     case 'g':
         kept = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         memset(kept, 1, size);
+        break;
+    case 'p': /* one page, for a moment */
+        size = 4096;
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memory[0] = 1;
+        munmap(memory, size);
         break;
     case 'r': /* back to the kernel, the addresses stay */
         madvise(kept, size, MADV_DONTNEED);
@@ -195,6 +204,37 @@ static void test_a_peak_between_two_ticks(void **state)
     assert_true(member(5)->value[METRIC_MEM_RSS_PEAK] >= 64 << 20);
     assert_true(member(5)->value[METRIC_MEM_RSS] < 64 << 20);
     assert_true(value_of(&r, MEM_RSS_PEAK) >= 64 << 20);
+}
+
+/* A process that works has faults at every tick, and status is dearer than stat, statm and io
+ * together: for a few it is read every four seconds, and at the bounds of phases. */
+static void work_with_a_fault(void)
+{
+    tell(5, 'p');
+    r.s.allowance = -(int64_t)1e15; /* it is nobody's turn */
+    r.s.turns.owed = 0;
+    recording_tick(&r);
+}
+
+static void test_a_few_faults_can_wait(void **state)
+{
+    struct pr_entity *e = member(5);
+    (void)state;
+    tell(5, 'm');
+    recording_tick(&r);
+    marks = 0;
+    for (int i = 0; i < 5; i++) {
+        work_with_a_fault();
+        assert_true(e->value[METRIC_MEM_RSS] <= e->value[METRIC_MEM_RSS_PEAK]);
+    }
+    assert_int_equal(marks, 0);
+    e->marked_at -= 4 * NS_PER_S;
+    work_with_a_fault();
+    assert_int_equal(marks, 1);
+    r.s.phases.bound = true;
+    work_with_a_fault();
+    r.s.phases.bound = false;
+    assert_int_equal(marks, 2);
 }
 
 /* Who runs without page faults has the size that it had; whoever grows or shrinks is asked. */
@@ -572,6 +612,7 @@ int main(void)
         TEST(test_who_has_not_run_is_not_read),
         TEST(test_who_has_run_is_read_at_the_next_tick),
         TEST(test_a_peak_between_two_ticks),
+        TEST(test_a_few_faults_can_wait),
         TEST(test_the_size_is_read_where_it_may_have_changed),
         TEST(test_exec),
         TEST(test_death),

@@ -18,6 +18,7 @@ PATIENCE = 8  # and after it was told to
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C", "S_TIME_FORMAT": "ISO", "HOME": "/tmp",
        "XDG_CONFIG_HOME": "/nonexistent"}
 KNOWN_JOB = "bench-known"  # what a job whose use is known is called: nobody else's process is
+FAULTS = 2  # page faults each time that an active process wakes, where there are any
 JOBS = {"crowd", "busy", KNOWN_JOB}  # whatever else a monitor started is part of the monitor
 
 
@@ -113,7 +114,7 @@ class Case:
 
     @property
     def active(self):
-        return math.ceil(self.processes * {"idle": 0, "5 %": 0.05, "all": 1}[self.activity])
+        return math.ceil(self.processes * {"idle": 0, "5 %": 0.05, "all": 1, "faults": 1}[self.activity])
 
     @property
     def key(self):
@@ -121,8 +122,8 @@ class Case:
 
     def words(self, programs, seconds, hz):
         """Active ones wake twice in an interval: each sample finds that they have run."""
-        return [programs["crowd"], self.processes, self.active, self.mib << 10, max(1, int(500 / hz)), seconds]
-
+        faults = FAULTS if self.activity == "faults" else 0
+        return [programs["crowd"], self.processes, self.active, self.mib << 10, max(1, int(500 / hz)), faults, seconds]
 
     @property
     def grace(self):
