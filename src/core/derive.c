@@ -57,20 +57,28 @@ static void add_member(struct sum *sums, size_t n, const struct pr_entity *e)
             add(&sums[i], e, rss);
 }
 
-static void end(const struct sum *s, bool crowd, double *job, unsigned char *marks)
+/* Of the largest of all only its age is said: one whose reading is old may be the largest by now.
+ */
+static enum pr_mark mark_of(const struct sum *s, bool crowd)
 {
     const struct pr_metric *m = &pr_metrics[s->id];
+    bool sum = m->fold == FOLD_SUM;
+    if (sum && s->missing)
+        return MARK_LOWER_BOUND;
+    if (!s->aged || !(sum || pr_metric_ages(s->id)))
+        return MARK_NONE;
+    if (m->needs == READ_SMAPS)
+        return MARK_ESTIMATED;
+    return crowd ? MARK_AGED_CROWD : MARK_AGED;
+}
+
+static void end(const struct sum *s, bool crowd, double *job, unsigned char *marks)
+{
     /* A sum from which much is missing is not a smaller sum, it is none. */
-    bool hollow = m->needs == READ_SMAPS && s->covered < COVER_LEAST * s->all;
+    bool hollow = pr_metrics[s->id].needs == READ_SMAPS && s->covered < COVER_LEAST * s->all;
     job[s->id] = hollow ? NAN : s->value;
-    if (isnan(job[s->id]) || m->fold != FOLD_SUM)
-        return;
-    if (s->missing)
-        marks[s->id] = MARK_LOWER_BOUND;
-    else if (s->aged)
-        marks[s->id] = m->needs == READ_SMAPS ? MARK_ESTIMATED
-                       : crowd                ? MARK_AGED_CROWD
-                                              : MARK_AGED;
+    if (!isnan(job[s->id]))
+        marks[s->id] = (unsigned char)mark_of(s, crowd);
 }
 
 /* In one pass: there may be thousands of members. */
@@ -97,16 +105,16 @@ void pr_fold_match(const struct pr_entities *set, int match, double *value, unsi
     fold(set, match, value, marks);
 }
 
-static double ratio_of(const struct pr_metric *m, const double *value, const struct pr_basis *basis,
-                       unsigned char *mark)
+/* It is known as well as what it is of, and marked as that is. */
+static double ratio_of(enum pr_metric_id id, const double *value, const struct pr_basis *basis,
+                       unsigned char *marks)
 {
-    double v = value[m->of];
-    if (isnan(v) && m->otherwise && basis->otherwise && !isnan(value[m->otherwise])) {
-        v = value[m->otherwise];
-        if (mark)
-            *mark = MARK_FROM_RSS;
-    }
-    return v / basis->limits->total[m->per];
+    const struct pr_metric *m = &pr_metrics[id];
+    bool other =
+        isnan(value[m->of]) && m->otherwise && basis->otherwise && !isnan(value[m->otherwise]);
+    if (marks && marks[id] == MARK_NONE)
+        marks[id] = other ? MARK_FROM_RSS : marks[m->of];
+    return value[other ? m->otherwise : m->of] / basis->limits->total[m->per];
 }
 
 static void derive(double *value, const double *previous, const struct pr_basis *basis,
@@ -119,7 +127,7 @@ static void derive(double *value, const double *previous, const struct pr_basis 
             bool sound = basis->dt > 0 && !isnan(growth);
             value[id] = sound ? fmax(0, growth) / basis->dt * m->scale : NAN;
         } else if (m->kind == KIND_RATIO) {
-            value[id] = ratio_of(m, value, basis, marks ? &marks[id] : NULL);
+            value[id] = ratio_of((enum pr_metric_id)id, value, basis, marks);
         } else if (m->kind == KIND_HIGH_WATER) {
             value[id] = fmax(value[id], value[m->of]); /* fmax leaves NaN aside */
         }

@@ -9,7 +9,8 @@ struct pr_limits {
 };
 
 /* Folds the living members' gauges into the job's values; a sum from which a member is missing is
- * marked as a lower bound, and one from which much is missing is absent. */
+ * marked as a lower bound, and one from which much is missing is absent. What a member had when it
+ * was last read, and may not have now, is marked so, in sums and in the largest of all. */
 void pr_fold(const struct pr_entities *set, double *job, unsigned char *marks);
 /* The same of the members that belong to one rule of --match. */
 void pr_fold_match(const struct pr_entities *set, int match, double *value, unsigned char *marks);
@@ -21,7 +22,7 @@ struct pr_basis {
 };
 
 /* Fills the derived metrics of a process or the job. `previous` holds the counters one interval
- * ago; marks may be NULL. */
+ * ago; marks may be NULL; a ratio gets that of what it is of. */
 void pr_derive(double *value, const double *previous, const struct pr_basis *basis,
                unsigned char *marks);
 /* The same for what is read of the machine: the metrics from PROC_METRICS on. */

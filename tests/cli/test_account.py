@@ -2,6 +2,7 @@
 """Who belongs to the job, and what they used: nobody missed, nothing counted twice."""
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -74,6 +75,30 @@ def test_cpu_time_of_children_that_are_killed(proctor):
     used = sum(seconds(t) for t in done.stdout.split())
     assert used > 0.05
     assert summary["metrics"]["cpu.time"]["total"] == pytest.approx(used, abs=0.02)
+
+
+# A second on one CPU, half of which its child has.
+SHARED = """
+import os, signal, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+end = time.monotonic() + 1
+child = os.fork()
+while time.monotonic() < (end if child else end + 9):
+    pass
+if child:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+def test_what_the_job_waited_for_a_cpu_is_read_at_its_end(proctor):
+    """No sample comes between its start and its end: it is read when it has ended, before it is
+    waited for."""
+    done, summary = proctor.recorded("-i", "10s", sys.executable, "-c", SHARED)
+    assert done.returncode == 0, done.stderr
+    assert summary["samples"]["taken"] == 2
+    delay = summary["metrics"]["sched.delay"]
+    assert 0.2 < delay["total"] < summary["run"]["duration"] and delay["mark"] == "lower bound"
 
 
 # --- bytes ----------------------------------------------------------------------------------------

@@ -133,8 +133,12 @@ static void test_aged_values_are_marked(void **state)
     struct pr_entity *fresh = member(1, 100, NAN), *aged = member(2, 100, NAN);
     fresh->value[METRIC_FDS] = aged->value[METRIC_FDS] = 5;
     fresh->value[METRIC_MEM_SWAP] = aged->value[METRIC_MEM_SWAP] = 7;
+    fresh->value[METRIC_MEM_RSS_PEAK] = aged->value[METRIC_MEM_RSS_PEAK] = 100;
+    fresh->value[METRIC_FDS_RATIO] = 0.5;
+    aged->value[METRIC_FDS_RATIO] = 0.25;
     pr_fold(&set, job, marks);
     assert_int_equal(marks[METRIC_FDS], MARK_NONE);
+    assert_int_equal(marks[METRIC_FDS_RATIO], MARK_NONE);
     aged->aged = true;
     pr_fold(&set, job, marks);
     assert_exactly(job[METRIC_FDS], 10);
@@ -142,6 +146,16 @@ static void test_aged_values_are_marked(void **state)
     assert_int_equal(marks[METRIC_MEM_SWAP], MARK_AGED);
     assert_int_equal(marks[METRIC_MEM_RSS], MARK_NONE);
     assert_int_equal(marks[METRIC_THREADS], MARK_NONE);
+    assert_exactly(job[METRIC_FDS_RATIO], 0.5);
+    assert_int_equal(marks[METRIC_FDS_RATIO], MARK_AGED); /* the other may have more by now */
+    assert_int_equal(marks[METRIC_MEM_RSS_PEAK], MARK_NONE);
+    set.crowd = true;
+    pr_fold(&set, job, marks);
+    assert_int_equal(marks[METRIC_FDS], MARK_AGED_CROWD);
+    assert_int_equal(marks[METRIC_FDS_RATIO], MARK_AGED_CROWD);
+    aged->aged = false;
+    pr_fold(&set, job, marks);
+    assert_int_equal(marks[METRIC_FDS_RATIO], MARK_NONE);
 }
 
 /* Where PSS is given, its age is too. */
@@ -192,6 +206,25 @@ static void test_ratio_from_rss_is_said(void **state)
     derive(before, 1, &limits);
     assert_absent(job[METRIC_MEM_RATIO]);
     assert_int_equal(marks[METRIC_MEM_RATIO], MARK_NONE);
+}
+
+/* What is estimated, or a lower bound, is no more than that as a share of something. */
+static void test_a_ratio_is_marked_as_what_it_is_of(void **state)
+{
+    (void)state;
+    static const enum pr_mark each[] = {MARK_ESTIMATED, MARK_LOWER_BOUND, MARK_NONE};
+    double before[METRIC_COUNT] = {0};
+    for (size_t i = 0; i < COUNT_OF(each); i++) {
+        setup(NULL);
+        job[METRIC_MEM_RSS] = 500;
+        job[METRIC_MEM_PSS] = 250;
+        job[METRIC_CPU_TIME] = 1;
+        marks[METRIC_MEM_PSS] = (unsigned char)each[i];
+        derive(before, 1, &limits);
+        assert_exactly(job[METRIC_MEM_RATIO], 0.25);
+        assert_int_equal(marks[METRIC_MEM_RATIO], each[i]);
+        assert_int_equal(marks[METRIC_CPU_RATIO], MARK_NONE);
+    }
 }
 
 /* PSS is known, but not in this sample: RSS in its place would be a jump that never was. */
@@ -261,6 +294,7 @@ int main(void)
         TEST(test_borrowed_memory_does_not_hide_the_age),
         TEST(test_rates_and_ratios),
         TEST(test_ratio_from_rss_is_said),
+        TEST(test_a_ratio_is_marked_as_what_it_is_of),
         TEST(test_ratio_does_not_change_its_meaning),
         TEST(test_without_an_interval_there_is_no_rate),
         TEST(test_a_rate_is_never_negative),

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "recording.h"
+#include "core/annotate.h"
 #include "util/clock.h"
 
 static struct recording r;
@@ -150,6 +151,23 @@ static void test_a_large_process_is_read_once_a_minute(void **state)
     assert_int_equal(e->share.at, r.s.sampled);
 }
 
+/* What a job says of a phase; a sample is taken for it. */
+static void tell(enum pr_request_verb verb)
+{
+    struct pr_request request;
+    unsigned long before = r.s.taken;
+    assert_true(pr_request_make(&request, verb, "load", NULL));
+    assert_true(pr_annotate(&r.s, &request, pr_clock_boot(), 0));
+    assert_int_equal(r.s.taken, before + 1);
+}
+
+/* More than the longest tick could earn. */
+static void use_budget_up(void)
+{
+    r.s.allowance = -1000 * NS_PER_S;
+    r.s.turns.due = -1e12;
+}
+
 /* In a phase it waits for the end of that, where no budget is asked for; but not for ever. */
 static void test_a_large_process_is_read_at_the_end_of_a_phase(void **state)
 {
@@ -161,23 +179,52 @@ static void test_a_large_process_is_read_at_the_end_of_a_phase(void **state)
     recording_tick(&r);
     struct pr_entity *e = member(0);
     e->share.cost = 35 * NS_PER_S / 1000;
-    assert_int_equal(pr_phases_begin(&r.s.phases, "load", 0, 0, false, &r.s.now), 0);
+    tell(REQUEST_BEGIN);
     e->share.stalled_at -= 60 * NS_PER_S;
     recording_tick(&r);
     assert_true(e->share.at < r.s.sampled);
-    r.s.phases.ending = true;
-    r.s.allowance = -NS_PER_S;
-    r.s.turns.due = -1e9;
-    recording_tick(&r);
+    use_budget_up();
+    tell(REQUEST_END);
+    assert_int_equal(r.s.phases.ended, 1);
     assert_int_equal(e->share.at, r.s.sampled);
     e->share.cost = 35 * NS_PER_S / 1000;
-    recording_tick(&r); /* once a minute */
+    tell(REQUEST_BEGIN);
+    tell(REQUEST_END); /* once a minute */
     assert_true(e->share.at < r.s.sampled);
-    r.s.phases.ending = false;
+    tell(REQUEST_BEGIN);
     r.s.allowance = 0;
     e->share.stalled_at -= 120 * NS_PER_S;
     recording_tick(&r);
     assert_int_equal(e->share.at, r.s.sampled);
+}
+
+/* What the next reading takes is what the last one took, and what has come or gone since. */
+static void test_a_reading_takes_as_long_as_the_last_and_growth(void **state)
+{
+    (void)state;
+    static const struct {
+        long grown; /* pages, of a microsecond each */
+        int ms;     /* that the last reading took */
+        bool stalls;
+    } rows[] = {{1000, 8, false}, {3000, 8, true}, {-3000, 12, false}, {-1000, 12, true}};
+    struct fake_process now = job[0];
+    begin("100000%", 1);
+    recording_tick(&r);
+    struct pr_entity *e = member(0);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        now.rss_pages = 5000;
+        tree_process(r.dir, now);
+        e->share.stalled_at = 0;
+        recording_tick(&r);
+        assert_exactly(e->share.rss, 5000 * 4096);
+        e->share.cost = rows[i].ms * NS_PER_S / 1000;
+        e->share.stalled_at = r.s.sampled; /* so that what holds it up has to wait */
+        r.s.turns.page_cost = 1000;
+        now.rss_pages = (unsigned long)(5000 + rows[i].grown);
+        tree_process(r.dir, now);
+        recording_tick(&r);
+        assert_int_equal(e->share.at < r.s.sampled, rows[i].stalls);
+    }
 }
 
 /* Of whom nothing was read, nothing is said. */
@@ -273,7 +320,7 @@ static void test_nobody_stays_unknown(void **state)
     assert_true(r.s.turns.due > -1e9); /* no debt lasts for ever */
 }
 
-/* What a page costs is learned from what was measured. */
+/* What a page costs is learned from what was measured, a quarter from each reading. */
 static void test_costs_are_learned(void **state)
 {
     (void)state;
@@ -284,8 +331,14 @@ static void test_costs_are_learned(void **state)
     now.rss_pages = 100000;
     tree_process(r.dir, now);
     recording_tick(&r);
-    assert_true(r.s.turns.page_cost > 0);
-    assert_true(member(0)->share.cost > 0);
+    const struct pr_share *share = &member(0)->share;
+    assert_int_equal(share->at, r.s.sampled);
+    assert_true(share->cost > 0);
+    assert_exactly(r.s.turns.page_cost, (double)share->cost / 100000);
+    r.s.turns.page_cost = 20;
+    recording_tick(&r);
+    assert_int_equal(share->at, r.s.sampled);
+    assert_exactly(r.s.turns.page_cost, (3 * 20 + (double)share->cost / 100000) / 4);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -297,6 +350,7 @@ int main(void)
         TEST(test_what_is_said_in_between),
         TEST(test_a_large_process_is_read_once_a_minute),
         TEST(test_a_large_process_is_read_at_the_end_of_a_phase),
+        TEST(test_a_reading_takes_as_long_as_the_last_and_growth),
         TEST(test_never_read_is_absent),
         TEST(test_of_many_each_has_its_turn),
         TEST(test_nobody_stays_unknown),
