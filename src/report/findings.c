@@ -114,11 +114,17 @@ void pr_summary_finding(const struct pr_session *s, const struct pr_facts *facts
 /* --- what stands out ----------------------------------------------------------------------------
  */
 
-static double largest_mark(const struct pr_roll *r)
+/* Of one process. What is above every sum that was sampled is of one alone, and the roll may not
+ * have it: what wait4 says of somebody who had children may be theirs. Else it may be such a sum,
+ * in which shared pages count several times. */
+static double largest_mark(const struct pr_session *s)
 {
+    const struct pr_stat *v = s->stats.metric;
     double most = NAN;
-    for (size_t i = 0; i < r->command_count; i++)
-        most = fmax(most, r->commands[i].peak);
+    if (v[METRIC_MEM_RSS_PEAK].max > v[METRIC_MEM_RSS].max)
+        return v[METRIC_MEM_RSS_PEAK].max;
+    for (size_t i = 0; i < s->roll.command_count; i++)
+        most = fmax(most, s->roll.commands[i].peak);
     return most;
 }
 
@@ -132,7 +138,7 @@ static void take_memory(const struct pr_session *s, struct pr_evidence *e)
                !(mark > PEAK_MISSED * v[METRIC_MEM_RSS].max);
     const struct pr_stat *of = &v[pss ? METRIC_MEM_PSS : METRIC_MEM_RSS];
     bool marked = !pss && mark > of->max;
-    pr_evidence_memory(e, marked ? mark : of->max, marked ? NAN : of->at, largest_mark(&s->roll));
+    pr_evidence_memory(e, marked ? mark : of->max, marked ? NAN : of->at, largest_mark(s));
     e->memory_limit = s->limits.total[LIMIT_MEMORY];
     e->memory_of_machine = strcmp(s->limits.source[LIMIT_MEMORY], "machine") == 0;
 }

@@ -119,7 +119,7 @@ void pr_model_shrink(struct pr_model *m, size_t bytes)
 static int read_all(struct pr_model *m, const struct pr_stored *r, size_t bytes, bool rss,
                     struct proctor_error *err)
 {
-    *m = (struct pr_model){.exit_code = -1, .seen = NAN, .duration = NAN, .rss = rss};
+    *m = (struct pr_model){.exit_code = -1, .seen = NAN, .duration = NAN, .rss = rss, .pss = -1};
     pr_curves_init(&m->curves, r->interval);
     int code = pr_recorded_summary(r, &m->summary, err);
     if (code == 0)

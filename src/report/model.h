@@ -62,6 +62,7 @@ struct pr_model {
     int exit_code;
     bool machine; /* not a job but a whole machine */
     bool rss;     /* memory is RSS, whatever else is known */
+    int pss;      /* then: the curve of PSS, which is no series; -1 for none */
     LIST(const char *) argv;
     struct pr_model_pairs labels, measured, facts;
     struct pr_curves curves;

@@ -300,8 +300,10 @@ static void name_lines(struct gather *g)
     for (size_t i = 0; i < g->plan_count; i++) {
         const struct plan *p = &g->plans[i];
         const struct pr_metric *metric = &pr_metrics[p->id];
-        if (p->id == METRIC_MEM_PSS && !pss)
+        if (p->id == METRIC_MEM_PSS && !pss) {
+            g->m->pss = g->m->rss ? g->lines[i].curve : -1;
             continue;
+        }
         struct pr_model_series *s = add_series(g->m, g->lines[i].curve, in_account(g, p));
         if (!s)
             continue;

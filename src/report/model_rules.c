@@ -47,6 +47,32 @@ static double summed(const struct finder *f, const char *path)
     return pr_model_number(f->m, f->r, path);
 }
 
+/* Of a metric in the summary. */
+static double figure(const struct finder *f, const char *key, const char *which)
+{
+    char path[80];
+    snprintf(path, sizeof path, "$.metrics.\"%s\".%s", key, which);
+    return summed(f, path);
+}
+
+/* The memory of the run. What stands beside another one as RSS is judged by PSS, which is known of
+ * it: RSS of those who share pages grows with their number. */
+static struct pr_model_series memory_of(const struct finder *f)
+{
+    const struct pr_model_series *s = pr_model_find(f->m, GROUP_MEMORY);
+    struct pr_model_series memory = {
+        .limit.value = NAN, .stats = {NAN, NAN, NAN, NAN, NAN}, .curve = -1};
+    if (s)
+        memory = *s;
+    if (s && f->m->rss) {
+        memory.curve = f->m->pss;
+        memory.stats.mean = figure(f, "mem.pss", "mean");
+        memory.stats.max = figure(f, "mem.pss", "peak");
+        memory.stats.at = figure(f, "mem.pss", "at");
+    }
+    return memory;
+}
+
 /* What the summary itself has found: kills, with their evidence. */
 static void kills(struct finder *f)
 {
@@ -186,17 +212,17 @@ static void put_hourly(struct finder *f, const char *before, double slope, const
 
 static void grows(struct finder *f)
 {
-    const struct pr_model_series *s = pr_model_find(f->m, GROUP_MEMORY);
+    const struct pr_model_series s = memory_of(f);
     struct pr_trend t;
-    if (!s || f->m->rss || f->m->curves.at < GROWTH_TIME || !is_growing(f, s, &t))
+    if (s.curve < 0 || f->m->curves.at < GROWTH_TIME || !is_growing(f, &s, &t))
         return;
-    double left = s->limit.text ? (s->limit.value - s->stats.max) / t.slope : NAN;
+    double left = s.limit.text ? (s.limit.value - s.stats.max) / t.slope : NAN;
     bool soon = left <= GROWTH_SOON * f->m->curves.at;
     put_hourly(f, "Memory grows all the time, by ", t.slope, "/h (95 % sure: ");
     put_hourly(f, "", t.low, "/h to ");
     put_hourly(f, "", t.high, "/h)");
     if (soon) {
-        pr_buf_printf(&f->text, "; it meets the %s", s->limit.text);
+        pr_buf_printf(&f->text, "; it meets the %s", s.limit.text);
         put(f, " in ", fmax(0, left), UNIT_SECONDS);
     }
     pr_buf_char(&f->text, '.');
@@ -246,41 +272,37 @@ static bool nearest(const void *of, struct pr_buf *out)
     return there;
 }
 
-/* Of a metric in the summary. */
-static double figure(const struct finder *f, const char *key, const char *which)
-{
-    char path[80];
-    snprintf(path, sizeof path, "$.metrics.\"%s\".%s", key, which);
-    return summed(f, path);
-}
-
-/* Of one process; the job's own is the highest sum over all, unless one alone had more. */
+/* Of one process: what is above every sum that was sampled; else it may be such a sum. Then it is
+ * the largest of all who have ended, and of what the summary has, which also knows those who were
+ * there when a record broke off. */
 static double largest_mark(const struct finder *f)
 {
     struct pr_query *q = NULL;
     double mark = figure(f, "mem.rss.peak", "peak"), one = NAN;
+    if (mark > figure(f, "mem.rss", "peak"))
+        return mark;
     if (pr_query_new(&q, f->r->db,
-                     "SELECT max(json_extract(value, '$.\"mem.rss.peak\"'))"
-                     " FROM json_each(?1, '$.processes.commands')") == 0) {
+                     "SELECT max(peak) FROM (SELECT mem_rss_peak_bytes AS peak FROM entities"
+                     " WHERE kind = 'process' UNION ALL"
+                     " SELECT json_extract(value, '$.\"mem.rss.peak\"')"
+                     " FROM json_each(?1, '$.processes.commands'))") == 0) {
         pr_query_text(q, 1, f->m->summary.data);
         one = pr_query_step(q) == 1 ? pr_query_get_number(q, 0) : NAN;
     }
     pr_query_free(q);
-    return !isnan(one) || mark > figure(f, "mem.rss", "peak") ? fmin(mark, one) : NAN;
+    return one;
 }
 
 static struct pr_evidence evidence(const struct finder *f)
 {
     static const struct pr_figures unknown = {NAN, NAN, NAN, NAN, NAN};
-    const struct pr_model_series *memory = pr_model_find(f->m, GROUP_MEMORY),
-                                 *cpu = pr_model_find(f->m, GROUP_CPU);
-    const struct pr_figures *m = memory ? &memory->stats : &unknown,
-                            *c = cpu ? &cpu->stats : &unknown;
+    const struct pr_model_series memory = memory_of(f), *cpu = pr_model_find(f->m, GROUP_CPU);
+    const struct pr_figures *c = cpu ? &cpu->stats : &unknown;
     const struct pr_limits *limits = &f->r->limits;
     bool whole = f->m->machine || strcmp(limits->source[LIMIT_CPU], "machine") == 0;
     struct pr_evidence e = {
         .duration = f->duration,
-        .memory_limit = memory ? memory->limit.value : NAN,
+        .memory_limit = memory.limit.value,
         .memory_of_machine = strcmp(limits->source[LIMIT_MEMORY], "machine") == 0,
         .cores = c->max,
         .cores_mean = c->mean,
@@ -299,10 +321,7 @@ static struct pr_evidence evidence(const struct finder *f)
         .nearest = nearest,
         .of = f,
     };
-    /* What stands beside another run as RSS is judged by what is known of it. */
-    bool pss = f->m->rss;
-    pr_evidence_memory(&e, pss ? figure(f, "mem.pss", "peak") : m->max,
-                       pss ? figure(f, "mem.pss", "at") : m->at, largest_mark(f));
+    pr_evidence_memory(&e, memory.stats.max, memory.stats.at, largest_mark(f));
     return e;
 }
 

@@ -101,6 +101,8 @@ static void take_memory(struct pr_use *u, struct pr_query *q)
     bool few = mark && strcmp(mark, pr_mark_name(MARK_FEW_SAMPLES)) == 0;
     double pss = few ? NAN : number(q, USED_PSS), one = number(q, USED_ONE),
            sum = isnan(pss) ? number(q, USED_RSS) : pss;
+    if (number(q, USED_RSS_MARK) > number(q, USED_RSS)) /* no sum has it: it is of one alone */
+        one = number(q, USED_RSS_MARK);
     u->upper = number(q, USED_UPPER);
     if (pr_query_get_int(q, USED_COMPLETE) == 1) {
         u->memory = number(q, USED_RSS_MARK);

@@ -15,6 +15,7 @@ import subprocess
 import pytest
 
 from proctor_cli import PROCTOR, query, wait_until
+from test_findings import leak, shaped
 from test_report import in_page, keeps_to_contract, page  # noqa: F401 (a fixture)
 
 JOB = f"""
@@ -450,6 +451,33 @@ def test_what_is_drawn_as_rss_is_judged_by_pss(proctor):
     assert [memory_of(run) for run in model["runs"]] == [["mem.rss"]] * 2
     said = [[f["text"] for f in run["findings"] if "of the limit" in f["text"]] for run in model["runs"]]
     assert said[0] == [] and len(said[1]) == 1, [run["findings"] for run in model["runs"]]
+
+
+def flat(t):
+    return 800 << 20
+
+
+@pytest.mark.parametrize("pss, grows", [(leak(0.2, 700), True), (flat, False)])
+def test_growth_of_what_is_drawn_as_rss_is_that_of_pss(proctor, pss, grows):
+    """Both leak, and it is said of both; growth of RSS alone is no finding where PSS is known."""
+    runs = [recorded(proctor, name, "--memory-total", "4G", "true") for name in ("shares", "plain")]
+    for path in runs:
+        shaped(path, leak(0.25))
+    with sqlite3.connect(runs[0]) as db:
+        for sample, elapsed in db.execute("SELECT sample, elapsed FROM job_samples").fetchall():
+            db.execute("UPDATE job_samples SET mem_pss_bytes = ? WHERE sample = ?", (pss(elapsed / 1e9), sample))
+
+    def said(into, *words):
+        assert proctor(*words, "-o", into).returncode == 0
+        return [(memory_of(run), [f["text"] for f in run["findings"] if f["id"] == "memory-grows"])
+                for run in json.loads((proctor.work / into).read_text())["runs"]]
+    [(alone_of, alone)] = said("alone.json", "report", runs[0])
+    (first_of, first), (second_of, second) = said("both.json", "compare", *runs)
+    assert (alone_of, first_of, second_of) == (["mem.pss"], ["mem.rss"], ["mem.rss"])
+    assert len(second) == 1 and "MiB/h" in second[0] and len(first) == len(alone) == grows
+    if grows:
+        paces = [float(re.search(r"by ([\d.]+) MiB/h", text[0])[1]) for text in (alone, first)]
+        assert paces == pytest.approx([720, 720], abs=20) and "meets the limit 4.00 GiB" in first[0]
 
 
 # --- files ----------------------------------------------------------------------------------------

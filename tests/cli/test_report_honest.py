@@ -138,6 +138,60 @@ def test_what_is_shared_is_no_mark_of_one_process(proctor):
         assert bool(text) == found and all(float(m) < 90 for m in re.findall("process: ([0-9.]+) MiB", str(text))), text
 
 
+GROWS_UNSEEN = """
+import os, socket, subprocess
+subprocess.run(["true"])
+x = bytearray(180 << 20)
+client = socket.socket(socket.AF_UNIX)
+client.connect(os.environ["PROCTOR_SOCKET"])
+client.sendall(b"begin work\\n")
+assert client.recv(3) == b"ok\\n"
+y = bytearray(12 << 20)
+"""
+
+
+def test_the_mark_of_who_waited_for_a_child_is_not_lost(proctor):
+    """It grows after the sample of its phase, which is the last: wait4 alone knows, of it and of its children."""
+    for limit, found in (("218M", True), ("300M", False)):
+        path = proctor.work / f"{limit}.proctor"
+        done = proctor.run("-i", "100s", "-o", path, "--budget", "1000%", "--memory-total", limit, "/usr/bin/python3", "-c",
+                           GROWS_UNSEEN)
+        assert done.returncode == 0, done.stderr
+        metrics = summary_of(proctor, path)["metrics"]
+        pss, rss, mark = (metrics[key]["peak"] for key in ("mem.pss", "mem.rss", "mem.rss.peak"))
+        assert pss < 0.9 * (218 << 20) < mark and 1.05 * pss < mark and rss < mark < 1.1 * rss
+        said = re.findall(r"finding Memory reached .*mark of one process: ([\d.]+) MiB", done.stderr)
+        [run] = report(proctor, path)["runs"]
+        text = str([f["text"] for f in run["findings"] if f["id"] == "memory-near-limit"])
+        assert said == re.findall(r"mark of one process: ([\d.]+) MiB", text) and len(said) == found, (done.stderr, text)
+        assert not found or abs(float(said[0]) - mark / 2**20) < 1
+
+
+def test_the_mark_of_whoever_used_little_cpu_counts(proctor):
+    """The summary has the commands that used most: the record has everybody; where it broke off the summary has more."""
+    path, _ = recorded(proctor, "--budget", "1000%", "--memory-total", "70M", "/usr/bin/python3", "-c",
+                       HELD + "; import time; time.sleep(1)")
+
+    def found(name, commands, peak):
+        def change(db):
+            db.execute("UPDATE job_samples SET mem_pss_bytes = mem_rss_bytes * 0.7")
+            [text] = db.execute("SELECT json FROM summary").fetchone()
+            summary = json.loads(text)
+            metrics = summary["metrics"]
+            metrics["mem.pss"].update({stat: metrics["mem.rss"][stat] * 0.7 for stat in ("peak", "mean")})
+            metrics["mem.rss"]["peak"] = metrics["mem.rss.peak"]["peak"]  # no more than a sum
+            summary["processes"]["commands"] = commands or summary["processes"]["commands"]
+            db.execute("UPDATE summary SET json = ?", [json.dumps(summary)])
+            db.execute(f"UPDATE entities SET mem_rss_peak_bytes = {peak}")
+        [run] = report(proctor, changed(path, proctor.work / f"{name}.proctor", change))["runs"]
+        return [f["text"] for f in run["findings"] if f["id"] == "memory-near-limit"]
+    others = [{"command": f"c{i}", "count": 1, "cpu.time": 9, "mem.rss.peak": 1 << 20} for i in range(100)]
+    whole = found("whole", None, "mem_rss_peak_bytes")
+    assert len(whole) == 1 and "mark of one process" in whole[0]
+    assert found("little", others, "mem_rss_peak_bytes") == found("broken", None, "NULL") == whole
+    assert found("neither", others, "NULL") == []
+
+
 def test_a_dead_recorder_is_called_as_elsewhere_and_the_remedy_is_named(proctor):
     path = killed_recorder(proctor)
     [run] = report(proctor, path)["runs"]

@@ -101,6 +101,17 @@ def test_memory_is_rounded_up_and_not_far(proctor, plain, mib):
     assert found % MIB == 0 and mib * MIB * 1.1 <= found <= max(mib * MIB * 1.1 * 1.0625, mib * MIB * 1.1 + MIB)
 
 
+@pytest.mark.parametrize("sum_of_all, expected", [(850, 1000), (1200, 1200)])
+def test_a_mark_that_no_sum_has_is_of_one_process(proctor, plain, sum_of_all, expected):
+    """What wait4 says of one that had children is in no list of commands."""
+    found = figures(proctor, changed(plain, "waited", used() | {
+        '$.metrics."mem.rss.peak".peak': max(1000, sum_of_all) * MIB, '$.metrics."mem.rss".peak': sum_of_all * MIB,
+        '$.metrics."mem.pss"': None, "$.accounting.memory_peak.complete": False,
+        "$.processes.commands": [{"mem.rss.peak": 800 * MIB}]}), "--margin", "0")["memory"]
+    assert found["bytes"] == pytest.approx(expected * MIB, rel=0.07)
+    assert ("mark of one process" in found["evidence"]) == (sum_of_all < 1000)
+
+
 def test_the_largest_of_several_runs_counts(proctor, plain):
     runs = [changed(plain, name, used(mib=mib, cores=cores, seconds=seconds))
             for name, mib, cores, seconds in (("a", 100, 3.6, 50), ("b", 400, 0.5, 70), ("c", 200, 1, 60))]
