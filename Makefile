@@ -5,7 +5,7 @@ DESTDIR ?=
 BUILD ?= build
 PYTHON = /usr/bin/python3
 
-.PHONY: all demo test test-full fuzz accuracy truth bench growth soak daily-size report-cost publish-cost fleet-size wheel install docs format check-format clean
+.PHONY: all demo test test-full fuzz accuracy truth bench bench-rest growth soak daily-size report-cost publish-cost fleet-size wheel install docs format check-format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -51,6 +51,10 @@ truth: all
 BENCH = --document doc/performance.md
 bench: all
 	@$(PYTHON) tools/bench $(BUILD)/proctor $(BENCH)
+
+# The other numbers of processes at the other rates. Some 45 minutes.
+bench-rest: all
+	@$(PYTHON) tools/bench $(BUILD)/proctor --rest --repetitions 2 $(BENCH)
 
 growth: all
 	@$(PYTHON) tools/growth $(BUILD)/proctor --document doc/performance.md

@@ -53,8 +53,9 @@ def test_a_small_job_takes_little_memory(proctor):
     assert peak <= 4096 * (20 if SANITIZED else 1), f"{peak} KiB"
 
 
-def idle_job(proctor, count, *options):
-    process = proctor.start("run", "-q", "--no-record", "--no-pss", "--csv", "a.csv", *options, "--",
+def idle_job(proctor, count, *options, record=False):
+    place = ["-o", "a.proctor"] if record else ["--no-record"]
+    process = proctor.start("run", "-q", *place, "--no-pss", "--csv", "a.csv", *options, "--",
                             "sh", "-c", IDLERS.format(count))
     assert process.stdout.readline() == b"ready\n"
     return process
@@ -108,6 +109,20 @@ def test_one_write_for_each_output_and_sample(proctor):
     assert len(writers) == 1 and process.pid not in writers, (writers, process.pid)  # the sampler does not write
     others = [line for line in lines if re.search(r"(clone3?|v?fork|brk|mmap|mremap)\(", line)]
     assert not others, others
+
+
+def test_the_run_file_is_written_beside_the_sampler(proctor):
+    """A transaction of SQLite is several writes; the thread that samples makes none of them."""
+    process = idle_job(proctor, 2, "-i", "50ms", "--processes", record=True)
+    time.sleep(1.5)
+    lines = traced(process, 2, "write,writev,pwrite64,fsync,fdatasync", "-y")
+    process.terminate()
+    process.wait(20)
+    pid = re.compile(r"\[pid +(\d+)\]")
+    who = {name: {int(pid.match(line)[1]) for line in lines if name in line and pid.match(line)}
+           for name in (".proctor-wal>", "a.processes.csv>")}
+    assert all(len(pids) == 1 for pids in who.values()), who
+    assert len(set().union(*who.values())) == 1 and process.pid not in set().union(*who.values()), who
 
 
 BIG = """

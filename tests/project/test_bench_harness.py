@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The harness of `make bench`: its crowds are what they should be, it reads what other tools write, and its tables say
 what was measured."""
+import argparse
 import importlib.machinery
 import importlib.util
 import json
@@ -40,7 +41,7 @@ def clocks(pids):
     return [time.clock_gettime((~pid << 3) | 2) for pid in pids]
 
 
-@pytest.mark.parametrize("activity, moving", [("idle", 0), ("5 %", 2), ("all", 40)])
+@pytest.mark.parametrize("activity, moving", [("idle", 0), ("5 %", 2), ("all", 40), ("faults", 40)])
 def test_as_many_are_active_as_asked(programs, activity, moving):
     with run.Crowd(run.Case(40, activity, 10), programs) as crowd:
         assert len(crowd.pids) == 40
@@ -48,6 +49,19 @@ def test_as_many_are_active_as_asked(programs, activity, moving):
         time.sleep(0.5)
         assert sum(a != b for a, b in zip(before, clocks(crowd.pids))) == moving
     assert not any(os.path.exists(f"/proc/{pid}") for pid in crowd.pids)
+
+
+def faults_of(pid):
+    return int(run.text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[7])
+
+
+@pytest.mark.parametrize("activity, least, most", [("all", 0, 0), ("faults", 4, 40)])
+def test_who_has_page_faults(programs, activity, least, most):
+    with run.Crowd(run.Case(10, activity, 10), programs) as crowd:
+        time.sleep(0.2)
+        before = [faults_of(pid) for pid in crowd.pids]
+        time.sleep(0.3)
+        assert all(least <= faults_of(pid) - b <= most for pid, b in zip(crowd.pids, before))
 
 
 def test_each_has_touched_its_memory(programs):
@@ -220,25 +234,53 @@ def test_who_held_a_job_up():
 
 def test_goals_that_hold_and_that_do_not():
     good = tables.goal_rows(tables.Results(data(9.0, 5.0)))
-    assert holds(good)[:7] == ["yes"] * 7
+    assert holds(good)[:8] == ["yes"] * 8
     bad = tables.goal_rows(tables.Results(data(17.0, 7.0)))
-    assert holds(bad)[:7] == ["**no**"] * 6 + ["yes"]
+    assert holds(bad)[:8] == ["**no**"] * 7 + ["yes"]
     assert "1.70 times (100 processes, all active, 10 Hz)" in bad[0][1]
-    assert all("1.76 times under top" in row[1] for row in bad[2:5])
+    assert all("1.76 times under top" in row[1] for row in bad[2:6])
+
+
+def test_what_is_required_decides_how_it_ends():
+    assert tables.missed(data(9.0, 5.0), whole=True) == []
+    assert len(tables.missed(data(17.0, 5.0), whole=True)) == 2 and len(tables.missed(data(9.0, 7.0), whole=True)) == 1
+    alone = data(9.0, 5.0)
+    alone["tools"] = {name: alone["tools"][name] for name in ("proctor", "floor")}
+    assert tables.missed(alone, whole=False) == [] and len(tables.missed(alone, whole=True)) == 1
+
+
+def test_nothing_of_all_numbers_at_all_rates_is_left_out():
+    bench = script("bench")
+    args = argparse.Namespace(quick=False, rest=False, repetitions=3, processes=[1, 10, 100, 1000, 5000], rates=[1, 10, 100],
+                              sizes=[1])
+    keys = [case.key for case, _ in bench.cases(args)]
+    args.rest = True
+    rest = [case.key for case, _ in bench.cases(args)]
+    assert len(set(keys + rest)) == len(keys) + len(rest)
+    assert {run.Case(n, activity, hz).key for n in args.processes for activity in tables.ACTIVITIES for hz in args.rates
+            if (n, activity) != (1, "5 %") and (n, hz) != (5000, 100)} <= set(keys + rest)
+
+
+def test_the_rest_is_shown_by_rate():
+    found = data(9.0, 5.0)
+    found["cases"][run.Case(100, "faults", 1).key] = {"proctor": result(17.0, 1), "floor": result(10.0, 1)}
+    text = tables.rest(found)
+    assert "1 Hz\n\n|  | 100, all active, with page faults |" in text and "10 Hz\n\n|  | 100, all idle | 100, 5 % act" in text
+    assert "page faults, N >= 100 | 1.70 times (100 processes, all active, with page faults, 1 Hz) | **no** |" in text
 
 
 def test_few_processes_are_told_from_many():
     few = data(9.0, 5.0)
     few["cases"][run.Case(10, "all", 10).key] = {"proctor": result(9.0), "top": result(9.0)}
     rows = tables.goal_rows(tables.Results(few))
-    assert [row[2] for row in rows[2:5]] == ["yes", "yes", "**no**"]
+    assert [row[2] for row in rows[2:6]] == ["yes", "**no**", "yes", "**no**"]
 
 
 def test_who_does_less_is_not_the_same_work():
     less = data(17.0, 7.0)
     less["tools"]["top"]["same"] = False
     rows = tables.goal_rows(tables.Results(less))
-    assert rows[2][1] == "not measured" and "under top" in rows[3][1]
+    assert rows[2][1] == rows[3][1] == "not measured" and "under top" in rows[4][1]
 
 
 def test_a_peer_at_another_rate_is_not_the_same_work():
@@ -266,14 +308,14 @@ def test_text_goes_between_the_marks(tmp_path):
 
 def test_the_page_has_every_mark(root):
     page = (root / "doc/performance.md").read_text()
-    for mark in ("bench", "growth", "soak"):
+    for mark in ("bench", "bench-rest", "growth", "soak"):
         assert page.count(f"<!-- {mark}: made by the harness -->\n") == page.count(f"<!-- end of {mark} -->") == 1
         assert len(page.partition(f"<!-- {mark}: made")[2].partition("<!-- end")[0].split("\n")) > 5, f"{mark} is empty"
 
 
 def test_what_is_required_holds_on_the_page(root):
     rows = re.findall(r"^\| required: .* \| (.*) \|$", (root / "doc/performance.md").read_text(), re.M)
-    assert rows == ["yes"] * 3
+    assert rows == ["yes"] * 6
 
 
 def test_what_growth_may_not_be():
@@ -282,12 +324,29 @@ def test_what_growth_may_not_be():
     def found(idle, size):
         cases = {run.Case(n, activity, 1).key: {"proctor": result(us, 1, size=size << 20), "floor": result(10.0, 1)}
                  for n in (100, 20000) for activity, us in (("idle", idle), ("5 %", 9.0))}
-        return growth.beyond({**data(9.0, 5.0), "cases": cases, "wanted": [100, 20000]})
+        return growth.beyond({**data(9.0, 5.0), "cases": cases, "wanted": [100, 20000], "most": 30000})
     assert found(5.9, 40) == []
     assert len(found(6.1, 40)) == 2 and "100 processes, all idle: 0.61 times the floor" in found(6.1, 40)[0]
     assert "20,000 processes, 5 % active: 60 MiB" in found(5.9, 60) and len(found(5.9, 60)) == 4
-    lost = {run.Case(100, "idle", 1).key: {"proctor": {"reason": "no sample", "hz": 1}, "floor": result(10.0, 1)}}
-    assert growth.beyond({**data(9.0, 5.0), "cases": lost}) == ["100 processes, all idle: not measured"]
+    lost = {run.Case(100, activity, 1).key: {"proctor": {"reason": "no sample", "hz": 1}, "floor": result(10.0, 1)}
+            for activity in ("idle", "5 %")}
+    assert growth.beyond({**data(9.0, 5.0), "cases": lost, "wanted": [100], "most": 30000}) == \
+        ["100 processes, all idle: not measured", "100 processes, 5 % active: not measured"]
+
+
+def test_a_size_of_growth_that_was_not_measured_is_no_success(tmp_path, monkeypatch, capsys):
+    growth, path = script("growth"), tmp_path / "growth.json"
+
+    def said(*wanted):
+        cases = {run.Case(100, activity, 1).key: {"proctor": result(5.0, 1), "floor": result(10.0, 1)}
+                 for activity in ("idle", "5 %")}
+        path.write_text(json.dumps({**data(9.0, 5.0), "cases": cases, "wanted": wanted, "most": 4321, "repetitions": 3}))
+        monkeypatch.setattr(sys, "argv", ["growth", "proctor", "--results", str(path)])
+        return growth.main(), capsys.readouterr().err.splitlines()
+    assert said(100) == (0, [])
+    assert said(100, 300, 20000) == (1, [
+        "tools/growth: does not hold: 300 processes: not measured",
+        "tools/growth: does not hold: 20,000 processes: not measured, 4,321 are possible here"])
 
 
 def test_numbers_have_three_digits():

@@ -112,9 +112,10 @@ def stalls(tools, repetitions, programs, base, progress):
     found = {name: [] for name in ["", *[tool.name for tool in tools]]}
     why = {tool.name: tool.reason or "no repetition" for tool in tools}
     for number in range(repetitions):
-        found[""].append(alone(maps_words, programs, base))
-        for tool in tools:
+        for i, tool in enumerate(tools):
             progress(f"a job that maps memory: {tool.name}, {number + 1} of {repetitions}")
+            if i % 3 == 0:  # in between: the machine is not the same from one minute to the next
+                found[""].append(alone(maps_words, programs, base))
             if not tool.reason:
                 try:
                     found[tool.name].append(beside(tool, maps_words, MAPPING, programs, base)[0])

@@ -12,6 +12,7 @@ from .run import ROOT, Case
 
 REFERENCE = Case(100, "5 %", 10)
 ACTIVITIES = {"idle": "all idle", "5 %": "5 % active", "all": "all active"}
+FAULTS = "all active, with page faults"
 LIMITS = {"active": 1.6, "idle": 0.6, "peer": 1 / 3}
 
 
@@ -184,35 +185,61 @@ def peer_ratio(results, key, peers, activities, least=1):
     return worst(found)
 
 
+def doing(case):
+    return ACTIVITIES.get(case.activity, FAULTS)
+
+
 def where(case):
     size = f", {case.mib} MB each" if case.mib else ""
-    return f"{case.processes:,} processes, {ACTIVITIES[case.activity]}, {case.hz:g} Hz{size}"
+    return f"{case.processes:,} processes, {doing(case)}, {case.hz:g} Hz{size}"
+
+
+def ratio_row(text, found, limit, invert=False):
+    if found is None:
+        return [text, "not measured", ""]
+    value = found[0]
+    shown = f"{number(1 / value)} times under {found[2]}" if invert else f"{number(value)} times"
+    return [text, f"{shown} ({where(found[1])})", "yes" if value <= limit else "**no**"]
+
+
+def missed(data, whole):
+    """What is required and does not hold; of a whole run also what was not measured."""
+    return [f"{goal}: {measured}" for goal, measured, holds in required_rows(Results(data))
+            if holds != "yes" and (holds or whole)]
+
+
+def required_rows(results):
+    everywhere = tuple(ACTIVITIES)
+    return [
+        ratio_row("required: at most 1.6 times the floor, all active, N >= 100", floor_ratio(results, "all"),
+                  LIMITS["active"]),
+        ratio_row("required: at most 0.6 times the floor, all idle, N >= 100", floor_ratio(results, "idle"),
+                  LIMITS["idle"]),
+        ratio_row("required: at most a third of the cheapest peer on the same work (CPU time, memory and bytes of each "
+                  "process), N >= 100", peer_ratio(results, "us", peers_of(results, "same"), everywhere, 100),
+                  LIMITS["peer"], True)]
+
+
+def besides_rows(results):
+    peers, same, everywhere = peers_of(results), peers_of(results, "same"), tuple(ACTIVITIES)
+    return [
+        ratio_row("besides: a third of the cheapest peer on the same work, any N",
+                  peer_ratio(results, "us", same, everywhere), LIMITS["peer"], True),
+        ratio_row("besides: the same of all peers, whatever they read, N >= 100",
+                  peer_ratio(results, "us", peers, everywhere, 100), LIMITS["peer"], True),
+        ratio_row("besides: the same, and of any N", peer_ratio(results, "us", peers, everywhere), LIMITS["peer"],
+                  True)]
 
 
 def goal_rows(results):
     """(goal, measured, holds) for what is required and for what we would like."""
-    def ratio(text, found, limit, invert=False):
-        if found is None:
-            return [text, "not measured", ""]
-        value = found[0]
-        shown = f"{number(1 / value)} times under {found[2]}" if invert else f"{number(value)} times"
-        return [text, f"{shown} ({where(found[1])})", "yes" if value <= limit else "**no**"]
-    peers, python, same = peers_of(results), peers_of(results, "python"), peers_of(results, "same")
-    everywhere = ("idle", "5 %", "all")
-    active, idle = floor_ratio(results, "all"), floor_ratio(results, "idle")
-    rows = [
-        ratio("required: at most 1.6 times the floor, all active, N >= 100", active, LIMITS["active"]),
-        ratio("required: at most 0.6 times the floor, all idle, N >= 100", idle, LIMITS["idle"]),
-        ratio("required: at most a third of the cheapest peer on the same work (CPU time, memory and bytes of each "
-              "process), N >= 100", peer_ratio(results, "us", same, everywhere, 100), LIMITS["peer"], True),
-        ratio("besides: the same of all peers, whatever they read, N >= 100",
-              peer_ratio(results, "us", peers, everywhere, 100), LIMITS["peer"], True),
-        ratio("besides: the same, and of any N", peer_ratio(results, "us", peers, everywhere), LIMITS["peer"], True),
-        ratio("stretch: 1.25 times the floor, all active, N >= 100", active, 1.25),
-        ratio("stretch: 10 times under every peer at 5 % active", peer_ratio(results, "us", peers, ("5 %",)), 0.1,
-              True),
-        ratio("stretch: 100 times under the Python ones per sample of the job",
-              peer_ratio(results, "job_us", python, everywhere), 0.01, True)]
+    peers, python = peers_of(results), peers_of(results, "python")
+    rows = required_rows(results) + besides_rows(results) + [
+        ratio_row("stretch: 1.25 times the floor, all active, N >= 100", floor_ratio(results, "all"), 1.25),
+        ratio_row("stretch: 10 times under every peer at 5 % active", peer_ratio(results, "us", peers, ("5 %",)), 0.1,
+                  True),
+        ratio_row("stretch: 100 times under the Python ones per sample of the job",
+                  peer_ratio(results, "job_us", python, tuple(ACTIVITIES)), 0.01, True)]
     slow = results.data.get("slowdown", {}).get("proctor", {})
     goal = "stretch: slow-down of a busy job on 2 cores under 0.2 % at 10 Hz"
     if "taken" not in slow:
@@ -246,11 +273,39 @@ def surroundings(data):
     return f"Load average at the start {data['machine']['load']:.1f}{text}."
 
 
+def made(results):
+    """On what, of what, when, how, as a paragraph."""
+    data, m = results.data, results.data["machine"]
+    return f"Machine: {m['cpu']}, {m['memory']}, {m['kernel']}. proctor {m['commit']}, {m['date']}, Python " \
+           f"{m['python']}. {surroundings(data)} {data['how']} {repeatability(results)}\n"
+
+
+def rates_table(results):
+    rates = sorted((c for c in results.all_cases() if not c.mib and c.hz != main_rate(c.processes)),
+                   key=lambda c: (c.processes, c.hz, list(ACTIVITIES).index(c.activity)))
+    return cost_table(results, "The same at other rates", rates,
+                      [f"{c.processes:,}, {doing(c)}, at {c.hz:g} Hz" for c in rates])
+
+
+def rest(data):
+    """The cells that a whole run leaves out, by rate."""
+    results = Results(data)
+    goals = required_rows(results) + besides_rows(results)
+    goals.insert(3, ratio_row("besides: 1.6 times the floor where all have page faults, N >= 100",
+                              floor_ratio(results, "faults"), LIMITS["active"]))
+    parts = [made(results), f"\n{table(['goal', 'measured', 'holds'], goals)}\n"]
+    for hz in sorted({case.hz for case in results.all_cases()}):
+        cases = sorted((c for c in results.all_cases() if c.hz == hz),
+                       key=lambda c: (c.processes, [*ACTIVITIES, "faults"].index(c.activity)))
+        parts.append(cost_table(results, f"us per process-sample (times the floor), {hz:g} Hz", cases,
+                                [f"{c.processes:,}, {doing(c)}" for c in cases]))
+    return "".join(parts)
+
+
 def document(data):
     """Everything between the marks of doc/performance.md."""
-    results, m = Results(data), data["machine"]
-    parts = [f"Machine: {m['cpu']}, {m['memory']}, {m['kernel']}. proctor {m['commit']}, {m['date']}, Python "
-             f"{m['python']}. {surroundings(data)} {data['how']} {repeatability(results)}\n"]
+    results = Results(data)
+    parts = [made(results)]
     parts.append(f"\n{table(['goal', 'measured', 'holds'], goal_rows(results))}\n")
     parts.append(f"\n### Overview: {where(REFERENCE)}\n\n{overview(results)}")
     sizes = sorted({case.processes for case in results.all_cases()})
@@ -258,10 +313,7 @@ def document(data):
         cases = [Case(n, activity, main_rate(n)) for n in sizes]
         parts.append(cost_table(results, f"us per process-sample (times the floor), {text}", cases,
                                 [f"{c.processes:,} at {c.hz:g} Hz" for c in cases]))
-    rates = sorted((c for c in results.all_cases() if not c.mib and c.hz != main_rate(c.processes)),
-                   key=lambda c: (c.processes, c.hz, list(ACTIVITIES).index(c.activity)))
-    parts.append(cost_table(results, "The same at other rates", rates,
-                            [f"{c.processes:,}, {ACTIVITIES[c.activity]}, at {c.hz:g} Hz" for c in rates]))
+    parts.append(rates_table(results))
     large = sorted((c for c in results.all_cases() if c.mib), key=lambda c: (c.processes, c.mib))
     parts.append(cost_table(results, "The same by size, all active, 10 Hz", large,
                             [f"{c.processes:,} of {c.mib:,} MB" for c in large]))
