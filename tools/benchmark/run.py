@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts jobs and monitors, and says what the monitors used."""
+import hashlib
 import json
 import math
 import os
@@ -31,6 +32,11 @@ def compile_programs(folder):
     for name, sources in programs.items():
         subprocess.run(["cc", *flags, "-o", folder / name, *sources], check=True)
     return {name: str(folder / name) for name in programs}
+
+
+def digest(path):
+    """Names a program, whatever it is called."""
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
 
 
 # --- processes ------------------------------------------------------------------------------------
