@@ -81,7 +81,7 @@ def test_many_processes_take_bounded_memory(proctor):
     program = proctor.folder / "crowd"
     subprocess.run(["cc", "-O1", "-static", "-o", program, ROOT / "tests/bench/crowd.c"], check=True)
     done = proctor.run("-q", "-i", "200ms", "--no-pss", "-o", "a.proctor", "--summary", proctor.summary_file, program,
-                       "2000", "20", "0", "50", "3", timeout=120)
+                       "2000", "20", "0", "50", "0", "3", timeout=120)
     assert done.returncode == 0, done.stderr
     path, summary = proctor.work / "a.proctor", proctor.summary()
     assert query(path, "SELECT count(*) FROM entities WHERE kind = 'process'") == [2000]
