@@ -171,8 +171,9 @@ def work_folder(base):
 LONG = {1: 3.3, 10: 1.6, 100: 1.0}
 SHORT = {1: 1.3, 10: 0.4, 100: 0.3}
 # Of one that writes each sample at once, both are parts of one run: what comes before it has settled, which takes 32
-# samples, and the rest.
+# samples, however long they take where it cannot keep up, and the rest.
 SETTLED = {1: 33.3, 10: 3.5, 100: 0.6}
+SETTLED_BY = 32
 REST = {1: 8.3, 10: 1.6, 100: 1.0}
 LEAST = 8  # samples of the floor: it is what everybody is divided by
 
@@ -230,15 +231,18 @@ def watch_in_parts(tool, case, crowd, hz, base):
     """(the whole, its first part) of one run."""
     work, shots = work_folder(base), []
     try:
-        whole = SETTLED[hz] + REST[hz]
-        monitor = Monitor(tool.watch(crowd, hz, whole + 60, work), work)
+        monitor = Monitor(tool.watch(crowd, hz, SETTLED[hz] + REST[hz] + 60, work), work)
         began = time.monotonic()
         try:
-            for seconds in (SETTLED[hz], whole):
-                monitor.ended(began + seconds - time.monotonic())
+            for seconds in (SETTLED[hz], REST[hz]):
+                monitor.ended(seconds)
                 between_samples(work / tool.streams, hz)
+                while not shots and tool.samples(work, crowd)[0] < min(SETTLED_BY, SETTLED[hz] * hz) - 1 \
+                        and time.monotonic() < began + SETTLED[hz] + 30:
+                    between_samples(work / tool.streams, hz)
                 samples, process_samples = tool.samples(work, crowd)
-                shots.append(Shot(cpu_clock(monitor.pid), samples, process_samples, peak_size(monitor.pid), seconds))
+                shots.append(Shot(cpu_clock(monitor.pid), samples, process_samples, peak_size(monitor.pid),
+                                  time.monotonic() - began))
         finally:
             monitor.finish(signal.SIGINT, case.grace)
         return shots[1], shots[0]

@@ -191,14 +191,16 @@ def doing(case):
 
 def where(case):
     size = f", {case.mib} MB each" if case.mib else ""
-    return f"{case.processes:,} processes, {doing(case)}, {case.hz:g} Hz{size}"
+    return f"{case.processes:,} process{'es' if case.processes > 1 else ''}, {doing(case)}, {case.hz:g} Hz{size}"
 
 
 def ratio_row(text, found, limit, invert=False):
     if found is None:
         return [text, "not measured", ""]
     value = found[0]
-    shown = f"{number(1 / value)} times under {found[2]}" if invert else f"{number(value)} times"
+    shown = f"{number(value)} times"
+    if invert:
+        shown = f"{number(1 / value)} times under {found[2]}" if value <= 1 else f"{shown} what {found[2]} takes"
     return [text, f"{shown} ({where(found[1])})", "yes" if value <= limit else "**no**"]
 
 
