@@ -15,6 +15,9 @@
     (4 * NS_PER_S) /* a size is looked at though nothing tells of another; crowds: I/O */
 #define REST_TIME (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
 
+#define HUGE_PAGE   (2 << 20)  /* the most that one fault brings */
+#define MARK_MISSED (64 << 20) /* bytes that a high-water mark may lack, for SIZE_TIME */
+
 /* Without and with a crowd. */
 static const struct {
     int64_t turn; /* in which each has its turn for a full reading */
@@ -84,6 +87,18 @@ enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
     if (due && e->io_old)
         return DEPTH_USE;
     return due && !pr_entity_is_dead(e) ? DEPTH_SIZE : DEPTH_NONE;
+}
+
+/* A new high-water mark takes faults. As many as could not raise the size by a hundredth do not
+ * count, and a few, as a process that works has them all the time, can wait, but not beyond the
+ * phase that they belong to: status is dearer than all else that is read at a tick. */
+bool pr_depth_wants_mark(const struct pr_session *s, const struct pr_tick *t,
+                         const struct pr_entity *e)
+{
+    double faults = e->value[METRIC_FAULTS_MINOR] + e->value[METRIC_FAULTS_MAJOR];
+    double raised = (faults - e->faults_seen) * HUGE_PAGE;
+    bool waits = raised < MARK_MISSED && t->now - e->marked_at < SIZE_TIME && !s->phases.bound;
+    return !(raised < e->value[METRIC_MEM_RSS] / 100) && !waits;
 }
 
 /* Turns go round: so many at a tick that all have had one in time. */

@@ -22,4 +22,7 @@ enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
                           const struct pr_entity *e, size_t k);
 /* Since its use was read. Its clock has been read. */
 bool pr_depth_has_run(const struct pr_session *s, const struct pr_entity *e);
+/* Its high-water mark may be another one. Its stat has been read. */
+bool pr_depth_wants_mark(const struct pr_session *s, const struct pr_tick *t,
+                         const struct pr_entity *e);
 bool pr_depth_has_ended(const struct pr_entity *e);

@@ -30,9 +30,6 @@
 #define LOOK_MOST    (NS_PER_S * 9 / 10) /* between two searches: orphans come to who sleeps, too */
 #define ASKING_MOST  20000               /* ns that the clock takes, while we run ourselves */
 #define CACHE_LINE   64
-#define HUGE_PAGE    (2 << 20)      /* the most that one fault brings */
-#define MARK_MISSED  (64 << 20)     /* bytes that a high-water mark may lack, so long: */
-#define MARK_TIME    (4 * NS_PER_S) /* status is dearer than all else that is read at a tick */
 
 /* --- a source --------------------------------------------------------------------------------- */
 
@@ -140,25 +137,6 @@ static void blank_gauges(struct pr_entity *e)
 
 /* --- how much is read ------------------------------------------------------------------------- */
 
-/* A new high-water mark takes faults. As many as could not raise the size by a hundredth do not
- * count, and a few, as a process that works has them all the time, can wait, but not beyond the
- * phase that they belong to. */
-static bool may_have_a_new_mark(const struct pr_session *s, const struct pr_tick *t,
-                                const struct pr_entity *e)
-{
-    double faults = e->value[METRIC_FAULTS_MINOR] + e->value[METRIC_FAULTS_MAJOR];
-    double raised = (faults - e->faults_seen) * HUGE_PAGE;
-    bool waits = raised < MARK_MISSED && t->now - e->marked_at < MARK_TIME && !s->phases.bound;
-    return !(raised < e->value[METRIC_MEM_RSS] / 100) && !waits;
-}
-
-/* It is never below the size, which is read more often. */
-static void raise_mark(struct pr_entity *e)
-{
-    if (e->value[METRIC_MEM_RSS] > e->value[METRIC_MEM_RSS_PEAK])
-        e->value[METRIC_MEM_RSS_PEAK] = e->value[METRIC_MEM_RSS];
-}
-
 static bool is_wanted(const struct pr_session *s, const struct pr_tick *t,
                       const struct pr_entity *e, int id, enum pr_depth depth)
 {
@@ -175,10 +153,17 @@ static bool is_wanted(const struct pr_session *s, const struct pr_tick *t,
     if (id == SOURCE_pid_statm && depth == DEPTH_COUNTS && !e->resized && !e->faulted)
         return false;
     return !source->seldom || depth == DEPTH_ALL ||
-           (id == SOURCE_pid_status && may_have_a_new_mark(s, t, e));
+           (id == SOURCE_pid_status && pr_depth_wants_mark(s, t, e));
 }
 
 /* --- a member --------------------------------------------------------------------------------- */
+
+/* It is never below the size, which is read more often. */
+static void raise_mark(struct pr_entity *e)
+{
+    if (e->value[METRIC_MEM_RSS] > e->value[METRIC_MEM_RSS_PEAK])
+        e->value[METRIC_MEM_RSS_PEAK] = e->value[METRIC_MEM_RSS];
+}
 
 /* Not below 0; what is absent stays absent. */
 static void take_off(double *v, double by)

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "recording.h"
+#include "core/annotate.h"
 #include "util/clock.h"
 
 enum { FAMILY = 20, WARM_UP = 40, TICKS = 40 };
@@ -206,34 +207,36 @@ static void test_a_peak_between_two_ticks(void **state)
     assert_true(value_of(&r, MEM_RSS_PEAK) >= 64 << 20);
 }
 
-/* A process that works has faults at every tick, and status is dearer than stat, statm and io
- * together: for a few it is read every four seconds, and at the bounds of phases. */
-static void work_with_a_fault(void)
+static void fault_once(void)
 {
     tell(5, 'p');
     r.s.allowance = -(int64_t)1e15; /* it is nobody's turn */
     r.s.turns.owed = 0;
-    recording_tick(&r);
 }
 
+/* A process that works has faults at every tick, and status is dearer than stat, statm and io
+ * together: for a few it is read every four seconds, and at the bounds of phases. */
 static void test_a_few_faults_can_wait(void **state)
 {
     struct pr_entity *e = member(5);
+    struct pr_request begin;
     (void)state;
+    assert_true(pr_request_make(&begin, REQUEST_BEGIN, "load", NULL));
     tell(5, 'm');
     recording_tick(&r);
     marks = 0;
     for (int i = 0; i < 5; i++) {
-        work_with_a_fault();
+        fault_once();
+        recording_tick(&r);
         assert_true(e->value[METRIC_MEM_RSS] <= e->value[METRIC_MEM_RSS_PEAK]);
     }
     assert_int_equal(marks, 0);
     e->marked_at -= 4 * NS_PER_S;
-    work_with_a_fault();
+    fault_once();
+    recording_tick(&r);
     assert_int_equal(marks, 1);
-    r.s.phases.bound = true;
-    work_with_a_fault();
-    r.s.phases.bound = false;
+    fault_once();
+    assert_true(pr_annotate(&r.s, &begin, pr_clock_boot(), 0));
     assert_int_equal(marks, 2);
 }
 

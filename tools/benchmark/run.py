@@ -227,6 +227,13 @@ def between_samples(path, hz):
     time.sleep(0.2 / hz)
 
 
+def settle(tool, work, crowd, hz):
+    """Its first, deeper looks are over; one that cannot keep up is given half a minute more."""
+    end = time.monotonic() + 30
+    while tool.samples(work, crowd)[0] < min(SETTLED_BY, SETTLED[hz] * hz) - 1 and time.monotonic() < end:
+        between_samples(work / tool.streams, hz)
+
+
 def watch_in_parts(tool, case, crowd, hz, base):
     """(the whole, its first part) of one run."""
     work, shots = work_folder(base), []
@@ -237,9 +244,8 @@ def watch_in_parts(tool, case, crowd, hz, base):
             for seconds in (SETTLED[hz], REST[hz]):
                 monitor.ended(seconds)
                 between_samples(work / tool.streams, hz)
-                while not shots and tool.samples(work, crowd)[0] < min(SETTLED_BY, SETTLED[hz] * hz) - 1 \
-                        and time.monotonic() < began + SETTLED[hz] + 30:
-                    between_samples(work / tool.streams, hz)
+                if not shots:
+                    settle(tool, work, crowd, hz)
                 samples, process_samples = tool.samples(work, crowd)
                 shots.append(Shot(cpu_clock(monitor.pid), samples, process_samples, peak_size(monitor.pid),
                                   time.monotonic() - began))
