@@ -5,7 +5,7 @@ DESTDIR ?=
 BUILD ?= build
 PYTHON = /usr/bin/python3
 
-.PHONY: all demo test test-full fuzz accuracy truth bench bench-rest growth soak daily-size report-cost publish-cost fleet-size wheel install docs format check-format clean
+.PHONY: all demo test test-full fuzz accuracy truth bench bench-rest growth soak startup daily-size report-cost publish-cost fleet-size wheel install docs format check-format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -63,6 +63,10 @@ growth: all
 SAMPLES = 1000000
 soak: all
 	@$(PYTHON) tools/soak $(BUILD)/proctor --samples $(SAMPLES) --document doc/performance.md
+
+# What it costs to start and to end. Some seconds.
+startup: all
+	@$(PYTHON) tools/startup $(BUILD)/proctor --document doc/performance.md
 
 # What a run file grows by in a day, table by table: doc/run-file.md. Three minutes.
 daily-size: all

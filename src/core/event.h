@@ -31,11 +31,11 @@ typedef void pr_say_fn(const char *text, void *data);
 
 struct pr_events {
     pthread_mutex_t lock; /* guards all below */
-    struct pr_event item[EVENTS_KEPT];
-    size_t count, total; /* kept, and how many there were */
+    size_t count, total;  /* kept, and how many there were */
     unsigned problems;
     pr_say_fn *say; /* set before threads start; NULL says nothing */
     void *say_data;
+    struct pr_event item[EVENTS_KEPT]; /* `count` of them are something */
 };
 
 void pr_events_init(struct pr_events *e);

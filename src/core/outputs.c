@@ -132,7 +132,7 @@ static int open_all(struct pr_session *s, struct outputs *o, struct proctor_erro
                                       .select = s->select,
                                       .events = &s->events,
                                       .roll = &s->roll,
-                                      .run = s->run,
+                                      .run = s->introduce ? s->introduce(s->words_data) : NULL,
                                       .name = job_name(s),
                                       .run_id = s->run_id,
                                       .node = s->config->node,
@@ -188,6 +188,8 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
         wanted += named(s, kind)->count;
     bool two = s->config->processes && !pr_config_dialect(s->config); /* files for each --csv */
     s->own_fds += (int)(wanted + (two ? s->config->csv.count : 0));
+    if (!wanted && !s->own_sink_count && !is_recorded(s->config))
+        return check_settings(s->config, err);
     o.sinks = calloc(wanted + 1 + s->own_sink_count, sizeof *o.sinks);
     int r = o.sinks ? open_all(s, &o, err) : pr_error(err, ENOMEM, "out of memory");
     bool any = o.count || s->own_sink_count;

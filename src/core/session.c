@@ -396,7 +396,7 @@ void pr_session_end(struct pr_session *s)
     if (s->gone)
         name_left(s);
     if (s->queue && s->summarize)
-        pr_queue_summary(s->queue, s->summarize(s->summarize_data));
+        pr_queue_summary(s->queue, s->summarize(s->words_data));
     if (s->queue) {
         s->stuck = !finish_outputs(s);
         s->queue = NULL;

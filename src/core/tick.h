@@ -25,6 +25,8 @@ void pr_tick_kills(struct pr_session *s);
 void pr_tick_members(struct pr_session *s, double dt);
 /* The same by name, for --match. */
 void pr_tick_matches(struct pr_session *s, int64_t now, double dt);
+/* Are GPUs wanted, and known not to be there? machine.gpu_reason then says why. */
+bool pr_tick_gpu_none(struct pr_session *s);
 /* GPUs: starts their thread, where there may be one; takes what it has read into the members, the
  * statistics of devices and these values; appends the devices to s->now; says when the next tick is
  * due, and returns the CPU time that the thread has used since; ends it. */

@@ -18,15 +18,23 @@
 #define OWN_FILES       2               /* its own root and proc */
 #define PATIENCE_INSIDE 1000 /* in a process that goes on: rather than to leave a thread in it */
 
+bool pr_tick_gpu_none(struct pr_session *s)
+{
+    char *why = s->machine.gpu_reason;
+    if (!(s->select.reads & READ_GPU))
+        return false;
+    if (!*why && pr_gpu_expected(&s->host, why, sizeof s->machine.gpu_reason))
+        *why = '\0';
+    return *why;
+}
+
 void pr_tick_gpu_start(struct pr_session *s)
 {
     struct pr_machine *m = &s->machine;
     struct pr_gpu_setting setting = {&s->host, s->config->budget * PART_LEAST,
                                      s->inside ? PATIENCE_INSIDE : PATIENCE, s->inside};
-    if (!(s->select.reads & READ_GPU) ||
-        !pr_gpu_expected(&s->host, m->gpu_reason, sizeof m->gpu_reason))
+    if (!(s->select.reads & READ_GPU) || pr_tick_gpu_none(s))
         return;
-    *m->gpu_reason = '\0';
     m->gpus = calloc(1, sizeof *m->gpus);
     int r = m->gpus ? pr_gpu_start(&m->gpu, &setting) : -ENOMEM;
     if (r < 0) {

@@ -13,9 +13,14 @@
 
 #include "core/command.h"
 #include "core/space.h"
+#include "core/tick.h"
 #include "lib/own_sink.h"
 #include "util/clock.h"
 
+/* A monitor is large and mostly never touched. What is this large the C library maps afresh, and
+ * need not clear. */
+#define MONITOR_ROOM ((size_t)256 * 1024)
+_Static_assert(sizeof(struct proctor_monitor) <= MONITOR_ROOM, "a monitor has its own pages");
 #define TIMER_SLACK 50000UL /* ns, the kernel's own: a service may have set more for all */
 
 #ifndef PROCTOR_VERSION
@@ -38,7 +43,7 @@ int pr_monitor_check_caller(const struct proctor_monitor *m, struct proctor_erro
 
 int proctor_monitor_new(struct proctor_monitor **ret_monitor, struct proctor_error *err)
 {
-    struct proctor_monitor *m = calloc(1, sizeof *m);
+    struct proctor_monitor *m = calloc(1, MONITOR_ROOM);
     if (!m || pr_config_init(&m->config) < 0) {
         free(m);
         return pr_error(err, ENOMEM, "out of memory");
@@ -186,6 +191,13 @@ static void call_back(const struct proctor_snapshot *s, void *data)
     m->calling_back = 0;
 }
 
+static const char *introduction(void *data)
+{
+    struct proctor_monitor *m = data;
+    pr_summary_run_members(&m->run_members, &m->session, &m->facts);
+    return pr_buf_text(&m->run_members);
+}
+
 static const char *summarize(void *data)
 {
     struct proctor_monitor *m = data;
@@ -230,7 +242,6 @@ static void introduce(struct proctor_monitor *m)
     bool tree = target->kind == TARGET_TREE, group = target->kind == TARGET_GROUP;
     pid_t pgid = group ? target->root : !tree ? getpgrp() : 0;
     struct pr_session *s = &m->session;
-    char why[sizeof s->machine.gpu_reason];
     if (tree)
         pr_directory_read(&s->host, target->root, m->facts.cwd, sizeof m->facts.cwd);
     if (tree && !s->host.foreign)
@@ -239,8 +250,7 @@ static void introduce(struct proctor_monitor *m)
                                   .pid = tree ? target->root : 0,
                                   .group = pgid,
                                   .recorder = getpid(),
-                                  .no_gpu = (s->select.reads & READ_GPU) &&
-                                            !pr_gpu_expected(&s->host, why, sizeof why),
+                                  .no_gpu = pr_tick_gpu_none(s),
                                   .exit_code = -1,
                                   .exit_signal = -1};
 }
@@ -279,10 +289,9 @@ static int prepare(struct proctor_monitor *m, struct proctor_error *err)
         r = pr_session_watch(&m->session, &m->target, err);
     if (r == 0) {
         introduce(m);
-        pr_summary_run_members(&m->run_members, &m->session, &m->facts);
-        m->session.run = pr_buf_text(&m->run_members);
+        m->session.introduce = introduction;
         m->session.summarize = summarize;
-        m->session.summarize_data = m;
+        m->session.words_data = m;
         pr_own_sinks_lend(m);
         r = pr_session_open(&m->session, err);
     }

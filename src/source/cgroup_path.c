@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "source/mountinfo.h"
 #include "util/fs.h"
 
 static bool in_list(struct pr_scan list, const char *name)
@@ -154,12 +153,11 @@ static bool place(const struct pr_host *host, const struct pr_mount *m, const ch
 static bool place_anywhere(const struct pr_cgroup_view *v, const char *controller, const char *path,
                            struct pr_cgroup_place *ret)
 {
-    struct pr_scan s = pr_scan_of(v->mounts, v->mounts_len);
-    struct pr_mount m;
     struct pr_cgroup_place here;
     bool found = false;
-    while (pr_mount_next(&s, &m)) {
-        if (!fits(&m, controller) || !place(v->host, &m, path, &here) || (found && !here.exists))
+    for (size_t i = 0; i < v->mount_count; i++) {
+        const struct pr_mount *m = &v->mounts[i];
+        if (!fits(m, controller) || !place(v->host, m, path, &here) || (found && !here.exists))
             continue;
         *ret = here;
         if (here.exists)
@@ -172,9 +170,8 @@ static bool place_anywhere(const struct pr_cgroup_view *v, const char *controlle
 bool pr_cgroup_top(const struct pr_cgroup_view *v, const char *controller,
                    struct pr_cgroup_place *ret)
 {
-    struct pr_scan s = pr_scan_of(v->mounts, v->mounts_len);
-    struct pr_mount m;
-    while (pr_mount_next(&s, &m)) {
+    for (size_t i = 0; i < v->mount_count; i++) {
+        struct pr_mount m = v->mounts[i];
         m.root = pr_scan_of("/", 1);
         if (fits(&m, controller) && place(v->host, &m, "/", ret))
             return true;
@@ -187,19 +184,18 @@ bool pr_cgroup_top(const struct pr_cgroup_view *v, const char *controller,
 static bool path_of_dir(const struct pr_cgroup_view *v, const char *dir, struct pr_mount *ret,
                         char *ret_path, size_t size)
 {
-    struct pr_scan s = pr_scan_of(v->mounts, v->mounts_len);
-    struct pr_mount m;
     char root[CGROUP_DIR], point[CGROUP_DIR];
     size_t best = 0;
-    while (pr_mount_next(&s, &m)) {
-        if (!fits(&m, NULL) || !pr_mount_unescape(m.root, root, sizeof root) ||
-            !pr_mount_unescape(m.point, point, sizeof point) || strlen(point) < best)
+    for (size_t i = 0; i < v->mount_count; i++) {
+        const struct pr_mount *m = &v->mounts[i];
+        if (!pr_mount_unescape(m->root, root, sizeof root) ||
+            !pr_mount_unescape(m->point, point, sizeof point) || strlen(point) < best)
             continue;
         const char *rest = below(dir, point);
         if (!rest || strlen(root) + strlen(rest) >= size)
             continue;
         snprintf(ret_path, size, "%s%s", strcmp(root, "/") || !*rest ? root : "", rest);
-        *ret = m;
+        *ret = *m;
         best = strlen(point);
     }
     return best > 0;
@@ -244,13 +240,37 @@ static int read_groups(struct pr_cgroup_view *v, pid_t pid)
                : pr_fs_slurp(v->host->proc, file, &v->groups, &v->groups_len);
 }
 
+/* Each controller is looked for among them: what is something else is left out once. */
+static int read_mounts(struct pr_cgroup_view *v)
+{
+    static const char word[] = " - cgroup";
+    struct pr_mount m;
+    size_t len, room = 0;
+    int r = pr_mount_table(v->host, &v->table, &len);
+    struct pr_scan s = pr_scan_of(v->table, r < 0 ? 0 : len), line;
+    while (pr_scan_line(&s, &line)) {
+        if (!memmem(line.p, (size_t)(line.end - line.p), word, sizeof word - 1) ||
+            !pr_mount_next(&line, &m) || !fits(&m, NULL))
+            continue;
+        if (v->mount_count == room) {
+            room = room ? room * 2 : 16;
+            struct pr_mount *more = realloc(v->mounts, room * sizeof *more);
+            if (!more)
+                return -ENOMEM;
+            v->mounts = more;
+        }
+        v->mounts[v->mount_count++] = m;
+    }
+    return r;
+}
+
 int pr_cgroup_view_open(struct pr_cgroup_view *v, const struct pr_host *host, pid_t pid,
                         const char *name)
 {
     *v = (struct pr_cgroup_view){.host = host, .name = name};
     int r = name ? 0 : read_groups(v, pid);
     if (r == 0)
-        r = pr_mount_table(host, &v->mounts, &v->mounts_len);
+        r = read_mounts(v);
     if (r < 0)
         pr_cgroup_view_close(v);
     return r;
@@ -262,7 +282,7 @@ int pr_cgroup_view_of(struct pr_cgroup_view *v, const struct pr_host *host, cons
     *v = (struct pr_cgroup_view){.host = host, .groups = malloc(len + 1), .groups_len = len};
     if (v->groups)
         memcpy(v->groups, groups, len); /* any bytes: there may be a 0 among them */
-    int r = v->groups ? pr_mount_table(host, &v->mounts, &v->mounts_len) : -ENOMEM;
+    int r = v->groups ? read_mounts(v) : -ENOMEM;
     if (r < 0)
         pr_cgroup_view_close(v);
     return r;
@@ -270,9 +290,12 @@ int pr_cgroup_view_of(struct pr_cgroup_view *v, const struct pr_host *host, cons
 
 void pr_cgroup_view_close(struct pr_cgroup_view *v)
 {
+    free(v->table);
     free(v->mounts);
     free(v->groups);
-    v->mounts = v->groups = NULL;
+    v->table = v->groups = NULL;
+    v->mounts = NULL;
+    v->mount_count = 0;
 }
 
 static bool dir_of(const struct pr_host *host, pid_t pid, const char *name, const char *controller,

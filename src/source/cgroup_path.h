@@ -2,6 +2,7 @@
 /* For sources that look at one cgroup in several hierarchies: the tables are read once. */
 #pragma once
 #include "core/cgroup_path.h"
+#include "source/mountinfo.h"
 
 struct pr_cgroup_place {
     char dir[CGROUP_DIR]; /* relative to host->root */
@@ -11,9 +12,12 @@ struct pr_cgroup_place {
 
 struct pr_cgroup_view {
     const struct pr_host *host;
-    const char *name; /* as the user has it, borrowed; NULL where it is that of a process */
-    char *mounts, *groups;
-    size_t mounts_len, groups_len;
+    const char *name;        /* as the user has it, borrowed; NULL where it is that of a process */
+    char *table;             /* mountinfo */
+    struct pr_mount *mounts; /* what of it are cgroups */
+    size_t mount_count;
+    char *groups;
+    size_t groups_len;
 };
 
 /* Of the named group, or of that of the process where name is NULL. 0 or -errno. */

@@ -5,6 +5,7 @@
 #include "core/limits.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,6 +69,11 @@ static void affinity(const struct pr_host *host, pid_t pid, struct pr_limits *l)
 {
     char path[32], text[8192];
     struct pr_scan s, line;
+    cpu_set_t set; /* a call is cheaper than status; it may have more CPUs than fit */
+    if (!host->foreign && sched_getaffinity(pid, sizeof set, &set) == 0) {
+        lower(l, LIMIT_CPU, CPU_COUNT(&set), "CPU affinity", "");
+        return;
+    }
     snprintf(path, sizeof path, "%d/status", (int)pid);
     ssize_t n = pr_fs_read(host->proc, path, text, sizeof text);
     s = pr_scan_of(text, n > 0 ? (size_t)n : 0);

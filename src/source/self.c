@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/stat_line.h"
@@ -67,8 +68,24 @@ static bool subtract_threads(double since, double *value)
     return good;
 }
 
+/* Has this process, also before it became this program, never waited for anybody and never had
+ * another thread? Whoever has run has had page faults; threads that have ended are in those of the
+ * process. */
+static bool is_alone(void)
+{
+    struct rusage children, thread, all;
+    return getrusage(RUSAGE_CHILDREN, &children) == 0 && children.ru_minflt == 0 &&
+           children.ru_majflt == 0 && children.ru_nvcsw == 0 &&
+           getrusage(RUSAGE_THREAD, &thread) == 0 && getrusage(RUSAGE_SELF, &all) == 0 &&
+           thread.ru_minflt > 0 && thread.ru_minflt == all.ru_minflt;
+}
+
 void pr_self_absorbed_io(double *value)
 {
+    for (size_t i = 0; i < IO_ROWS; i++)
+        value[pr_io_rows[i].metric] = 0;
+    if (is_alone())
+        return;
     ssize_t n = read_io("/proc/self/io", value);
     bool good = n > 0 && subtract_threads((double)n, value);
     for (size_t i = 0; i < IO_ROWS; i++)
@@ -87,27 +104,27 @@ void pr_self_expect_io(pid_t child, double *value)
         value[pr_io_rows[i].metric] += io[pr_io_rows[i].metric];
 }
 
-static double high_water(const char *path)
+double pr_self_rss_peak(void)
 {
     static const struct pr_scan_row row = {"VmHWM:", 0, 1024};
     char text[4096];
     double value[1] = {NAN};
-    ssize_t n = pr_fs_read(AT_FDCWD, path, text, sizeof text);
+    ssize_t n = pr_fs_read(AT_FDCWD, "/proc/self/status", text, sizeof text);
     if (n > 0)
         pr_scan_keyed(text, (size_t)n, &row, 1, value);
     return value[0];
 }
 
-double pr_self_rss_peak(void)
-{
-    return high_water("/proc/self/status");
-}
-
 double pr_self_copy_peak(pid_t child)
 {
-    char path[32];
+    char path[32], text[128];
+    uint64_t all, resident; /* pages; it has only grown */
     /* What it still touches on its way to exec, which differs from time to time. */
     const double more = 1024 * 1024;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)child);
-    return high_water(path) + more;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)child);
+    ssize_t n = pr_fs_read(AT_FDCWD, path, text, sizeof text);
+    struct pr_scan s = pr_scan_of(text, n > 0 ? (size_t)n : 0);
+    if (!pr_scan_u64(&s, &all) || !pr_scan_u64(&s, &resident))
+        return NAN;
+    return (double)resident * (double)sysconf(_SC_PAGESIZE) + more;
 }

@@ -64,14 +64,13 @@ static unsigned facts_of(const struct pr_tick *t, const char *name)
     struct stat st;
     if (strcmp(name, "lo") == 0)
         return IS_LOOPBACK;
-    uint64_t type = type_of(t, name);
-    unsigned facts = type == TYPE_LOOPBACK ? IS_LOOPBACK : 0;
-    if (type == TYPE_ETHERNET || type == TYPE_INFINIBAND)
-        facts |= IS_LINK;
     snprintf(path, sizeof path, CLASS "/%s/device", name);
     if (fstatat(t->host->root, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        facts |= HAS_DEVICE;
-    return facts;
+        return HAS_DEVICE; /* counts whatever its type is */
+    uint64_t type = type_of(t, name);
+    if (type == TYPE_LOOPBACK)
+        return IS_LOOPBACK;
+    return type == TYPE_ETHERNET || type == TYPE_INFINIBAND ? IS_LINK : 0;
 }
 
 /* What it stands on and what stands on it. */

@@ -172,20 +172,34 @@ static bool can_ask(const struct pr_listing *l, int64_t now)
            l->last_pid - l->then[0] <= l->known.count + ASK_LEAST && now - l->listed_at < ALL_EVERY;
 }
 
-static void ask_for(struct pr_listing *l, const struct pr_tick *t, uint64_t pid)
+static bool inode_of(const struct pr_tick *t, pid_t pid, uint64_t *ret)
 {
     char path[16];
     struct stat st;
-    uint64_t inode;
+    snprintf(path, sizeof path, "%d", (int)pid);
+    if (fstatat(t->host->proc, path, &st, 0) < 0)
+        return false;
+    *ret = st.st_ino;
+    return true;
+}
+
+static void ask_for(struct pr_listing *l, const struct pr_tick *t, uint64_t pid)
+{
+    uint64_t inode, before;
     if (pr_clock_pid_cpu((pid_t)pid) < 0) /* most have ended */
         return;
     if ((pid_t)pid == gettid() && (pid_t)pid != getpid())
         return; /* the kernel takes the thread that asks for its process */
-    snprintf(path, sizeof path, "%d", (int)pid);
-    if (fstatat(t->host->proc, path, &st, 0) < 0)
-        return;
-    if (!pr_map_get(&l->next, pid, &inode) || inode != st.st_ino)
-        consider(l, t, pid, st.st_ino, false);
+    if (inode_of(t, (pid_t)pid, &inode) && (!pr_map_get(&l->next, pid, &before) || before != inode))
+        consider(l, t, pid, inode, false);
+}
+
+/* Who is a member already, and held: there is nothing new in its files. */
+static void remember(struct pr_listing *l, const struct pr_tick *t, pid_t pid)
+{
+    uint64_t inode;
+    if (inode_of(t, pid, &inode))
+        pr_map_set(&l->next, (uint64_t)pid, inode);
 }
 
 /* All that were known stay so until /proc is listed again, but for the young. */
@@ -228,7 +242,7 @@ int pr_listing_look(struct pr_listing *l, const struct pr_tick *t, pid_t only)
     if (first) {
         l->before = l->last_pid;
         l->listed_at = t->now;
-        ask_for(l, t, (uint64_t)only);
+        remember(l, t, only);
     } else if (ask) {
         ask_for_new(l, t);
     } else {

@@ -40,8 +40,8 @@ void pr_listing_open(struct pr_listing *l, const struct pr_host *host, bool agai
 int pr_listing_files(const struct pr_listing *l);
 /* Is there anybody to look at? */
 bool pr_listing_due(struct pr_listing *l, const struct pr_tick *t);
-/* Fills the candidates. `only`: all but this pid were there before us and are none, 0 for nobody.
- * 0 or -errno. */
+/* Fills the candidates. `only`: all but this pid were there before us and are none, and it
+ * is a member already; 0 for nobody. 0 or -errno. */
 int pr_listing_look(struct pr_listing *l, const struct pr_tick *t, pid_t only);
 /* The candidate has been placed, as a member or not. */
 void pr_listing_placed(struct pr_listing *l, const struct pr_tick *t, const struct pr_candidate *c,
