@@ -101,7 +101,8 @@ static void climb(const struct pr_cgroup_view *v, enum pr_cgroup_account account
     }
 }
 
-/* ret_root: it would be the root, and nobody asked for that. */
+/* ret_root: it would be the root, and nobody asked for that. A group of version 2 knows its CPU
+ * time without any controller. */
 static struct place find(const struct pr_cgroup_view *v, enum pr_cgroup_account account,
                          bool *ret_root)
 {
@@ -109,7 +110,8 @@ static struct place find(const struct pr_cgroup_view *v, enum pr_cgroup_account 
     struct pr_cgroup_place found;
     *ret_root = false;
     for (int i = 0; i < 2; i++) {
-        if (!pr_cgroup_find(v, controller[i], &found) || !found.exists)
+        bool none = i == 1 && account != ACCOUNT_USAGE && pr_cgroup_is_v1(v, controller[0]);
+        if (none || !pr_cgroup_find(v, controller[i], &found) || !found.exists)
             continue;
         if (i == 1)
             climb(v, account, &found);

@@ -228,6 +228,13 @@ bool pr_cgroup_find(const struct pr_cgroup_view *v, const char *controller,
            place_anywhere(v, controller, path, ret);
 }
 
+bool pr_cgroup_is_v1(const struct pr_cgroup_view *v, const char *controller)
+{
+    char path[CGROUP_DIR];
+    return *controller && v->groups &&
+           pr_cgroup_path_of(v->groups, v->groups_len, controller, path, sizeof path);
+}
+
 /* --- views ------------------------------------------------------------------------------------ */
 
 /* A job may go to another group at any moment; we do not. */

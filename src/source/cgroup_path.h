@@ -34,6 +34,9 @@ bool pr_cgroup_find(const struct pr_cgroup_view *v, const char *controller,
 /* The top of what is mounted. */
 bool pr_cgroup_top(const struct pr_cgroup_view *v, const char *controller,
                    struct pr_cgroup_place *ret);
+/* Is the controller of version 1? It is in one hierarchy, so there are no files of it in version 2.
+ * Of a named group that is not known: false. */
+bool pr_cgroup_is_v1(const struct pr_cgroup_view *v, const char *controller);
 /* Is there a cgroup in this directory? */
 bool pr_cgroup_exists(const struct pr_host *host, const char *dir);
 

@@ -151,34 +151,36 @@ static void cpuset_v2(const struct pr_host *host, const char *dir, const char *p
         lower(l, LIMIT_CPU, count_list(pr_scan_of(text, (size_t)n)), "cpuset.cpus", path);
 }
 
-static void all_v2(const struct pr_host *host, const char *dir, const char *path,
-                   struct pr_limits *l)
-{
-    memory_v2(host, dir, path, l);
-    cpu_v2(host, dir, path, l);
-}
-
-static void all_v2_and_cpuset(const struct pr_host *host, const char *dir, const char *path,
-                              struct pr_limits *l)
-{
-    all_v2(host, dir, path, l);
-    cpuset_v2(host, dir, path, l);
-}
-
 typedef void limit_reader(const struct pr_host *, const char *, const char *, struct pr_limits *);
 
-static const struct {
-    const char *controller; /* "" is version 2 */
+struct reader {
+    const char *controller;
     limit_reader *read;
-} readers[] = {{"", all_v2}, {"memory", memory_v1}, {"cpu", cpu_v1}};
+};
+static const struct reader v1_readers[] = {{"memory", memory_v1}, {"cpu", cpu_v1}};
+/* The last one is for those who do not ask for affinity, which has what cpuset allows. */
+static const struct reader v2_readers[] = {
+    {"memory", memory_v2}, {"cpu", cpu_v2}, {"cpuset", cpuset_v2}};
+#define V2_READERS (sizeof v2_readers / sizeof *v2_readers)
+
+/* What is of version 1 has nothing to be read in version 2. */
+static size_t keep_v2(const struct pr_cgroup_view *v, size_t count, struct reader *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!pr_cgroup_is_v1(v, v2_readers[i].controller))
+            ret[n++] = v2_readers[i];
+    return n;
+}
 
 /* From the group up to the top of what is mounted. */
-static void walk_up(const struct pr_host *host, limit_reader *read, struct pr_cgroup_place *p,
-                    struct pr_limits *l)
+static void walk_up(const struct pr_host *host, const struct reader *readers, size_t count,
+                    struct pr_cgroup_place *p, struct pr_limits *l)
 {
     for (;;) {
         const char *path = p->dir + p->top;
-        read(host, p->dir, *path ? path : "/", l);
+        for (size_t i = 0; i < count; i++)
+            readers[i].read(host, p->dir, *path ? path : "/", l);
         char *slash = strrchr(path, '/');
         if (!slash)
             return;
@@ -186,18 +188,25 @@ static void walk_up(const struct pr_host *host, limit_reader *read, struct pr_cg
     }
 }
 
+/* A process outside of what can be seen is bound by the top of that, if by anything. */
+static void read_in(const struct pr_cgroup_view *v, const char *controller,
+                    const struct reader *readers, size_t count, struct pr_limits *l)
+{
+    struct pr_cgroup_place p;
+    if (count &&
+        (pr_cgroup_find(v, controller, &p) || (!v->name && pr_cgroup_top(v, controller, &p))))
+        walk_up(v->host, readers, count, &p, l);
+}
+
 static void cgroups(const struct pr_host *host, pid_t pid, const char *name, struct pr_limits *l)
 {
     struct pr_cgroup_view v;
-    struct pr_cgroup_place p;
+    struct reader v2[V2_READERS];
     if (pr_cgroup_view_open(&v, host, pid, name) < 0)
         return;
-    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
-        const char *controller = readers[i].controller;
-        /* A process outside of what can be seen is bound by the top of that, if by anything. */
-        if (pr_cgroup_find(&v, controller, &p) || (!name && pr_cgroup_top(&v, controller, &p)))
-            walk_up(host, readers[i].read, &p, l);
-    }
+    read_in(&v, "", v2, keep_v2(&v, V2_READERS - 1, v2), l);
+    for (size_t i = 0; i < sizeof v1_readers / sizeof *v1_readers; i++)
+        read_in(&v, v1_readers[i].controller, &v1_readers[i], 1, l);
     pr_cgroup_view_close(&v);
 }
 
@@ -214,11 +223,13 @@ bool pr_limits_in_v2(const struct pr_host *host, pid_t pid, char *ret_which, siz
     struct pr_limits l;
     struct pr_cgroup_view v;
     struct pr_cgroup_place p;
+    struct reader v2[V2_READERS];
     no_limits(&l);
     if (pr_cgroup_view_open(&v, host, pid, NULL) < 0)
         return false;
-    if (pr_cgroup_find(&v, "", &p))
-        walk_up(host, all_v2_and_cpuset, &p, &l);
+    size_t count = keep_v2(&v, V2_READERS, v2);
+    if (count && pr_cgroup_find(&v, "", &p))
+        walk_up(host, v2, count, &p, &l);
     pr_cgroup_view_close(&v);
     for (int i = 0; i < LIMIT_COUNT; i++)
         if (!isinf(l.total[i])) {

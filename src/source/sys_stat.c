@@ -58,18 +58,14 @@ static bool take_forks(struct pr_scan line, double *ret)
     return true;
 }
 
-double pr_machine_forks(const struct pr_host *host)
+double pr_machine_forks(struct pr_machine *m, const struct pr_tick *t)
 {
-    char *text = NULL;
-    size_t len = 0;
     double forks = NAN;
     struct pr_scan line;
-    if (pr_fs_slurp(host->proc, "stat", &text, &len) < 0)
-        return NAN;
-    struct pr_scan s = pr_scan_of(text, len);
+    ssize_t n = pr_machine_text(t, &m->source[MACHINE_sys_stat].fd, m->host->proc, "stat", false);
+    struct pr_scan s = pr_scan_of(t->text, n > 0 ? (size_t)n : 0);
     while (pr_scan_line(&s, &line) && !take_forks(line, &forks))
         ;
-    free(text);
     return forks;
 }
 

@@ -21,6 +21,7 @@
 #define ALL_EVERY (10 * NS_PER_S)
 #define IN_FLIGHT 16 /* pids that may have been handed out without a process to be seen yet */
 #define ASK_LEAST 64 /* pids that are asked for whatever a listing would cost */
+#define SHORT     (NS_PER_S / 20) /* a job that lasts no longer meets few others */
 
 int pr_listing_stat(const struct pr_host *host, pid_t pid, struct pr_stat_line *ret)
 {
@@ -230,7 +231,7 @@ bool pr_listing_is_stranger(const struct pr_listing *l, pid_t pid)
 int pr_listing_look(struct pr_listing *l, const struct pr_tick *t, pid_t only)
 {
     bool first = only && l->in_turn; /* a job may well have ended before anybody else matters */
-    if (!first) { /* processes of others come and go, too: room for more than there are now */
+    if (!first && t->now - l->listed_at >= SHORT) { /* room for more of others than there are now */
         pr_map_reserve(&l->known, 1024);
         pr_map_reserve(&l->next, 1024);
     }

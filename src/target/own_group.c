@@ -124,6 +124,9 @@ static void sweep(const struct pr_host *host, const char *dir)
 {
     struct sweeping w = {host, dir};
     _Alignas(16) char room[4096];
+    struct stat st;
+    if (fstatat(host->root, dir, &st, 0) == 0 && st.st_nlink == 2)
+        return; /* there are no groups in it */
     pr_fs_list(host->root, dir, room, sizeof room, sweep_one, &w);
 }
 
@@ -161,11 +164,9 @@ static bool find_parent(const struct pr_host *host, size_t i, char *dir)
 
 /* In the root group of version 2 processes and groups may be neighbours: a group of its own would
  * then have the share of a single process. */
-static bool shares_cpu(const struct pr_host *host)
+static bool shares_cpu(const struct pr_host *host, const char *dir)
 {
-    char dir[CGROUP_DIR], path[CGROUP_DIR + 32], text[256];
-    if (!find_parent(host, 0, dir))
-        return false;
+    char path[CGROUP_DIR + 32], text[256];
     snprintf(path, sizeof path, "%s/cgroup.subtree_control", dir);
     ssize_t n = pr_fs_read(host->root, path, text, sizeof text);
     struct pr_scan s = pr_scan_of(text, n > 0 ? (size_t)n : 0), word;
@@ -175,8 +176,9 @@ static bool shares_cpu(const struct pr_host *host)
     return false;
 }
 
-/* What a job would notice: a limit above us that it would look for in vain, or another share. */
-static int refuse_change(struct pr_exact *x, const struct pr_host *host)
+/* What a job would notice: a limit above us that it would look for in vain, or another share. `dir`
+ * is our group of version 2, "" for none. */
+static int refuse_change(struct pr_exact *x, const struct pr_host *host, const char *dir)
 {
     const char *anyway = "--exact cgroup makes one all the same";
     char which[100];
@@ -186,7 +188,7 @@ static int refuse_change(struct pr_exact *x, const struct pr_host *host)
         return pr_exact_refuse(x, EBUSY, anyway,
                                "%.90s: the job would not find this limit in a group of its own",
                                which);
-    if (shares_cpu(host))
+    if (*dir && shares_cpu(host, dir))
         return pr_exact_refuse(x, EBUSY, anyway,
                                "a group of its own would have another share of the CPUs");
     return 0;
@@ -200,8 +202,10 @@ static size_t hierarchies_of(const struct pr_exact *x)
 
 static int probe_in(struct pr_exact *x, const struct pr_host *host)
 {
-    char dir[CGROUP_DIR];
-    int r = host->foreign ? refuse_none(x) : refuse_change(x, host), why = refuse_none(x);
+    char dir[CGROUP_DIR] = "";
+    if (!host->foreign)
+        find_parent(host, 0, dir);
+    int r = host->foreign ? refuse_none(x) : refuse_change(x, host, dir), why = refuse_none(x);
     if (r < 0)
         return r;
     for (size_t i = 0; i < hierarchies_of(x); i++) {
@@ -242,11 +246,9 @@ static int open_in(const struct group *g, size_t i, const char *file, int flags)
 }
 
 /* True where a group is there now; else why. */
-static bool make(struct pr_exact *x, struct group *g, size_t i)
+static bool make(struct pr_exact *x, struct group *g, size_t i, const char *dir)
 {
-    char dir[CGROUP_DIR], path[CGROUP_DIR];
-    if (!find_parent(g->host, i, dir))
-        return false;
+    char path[CGROUP_DIR];
     sweep(g->host, dir);
     g->parent[i] = strdup(dir);
     if (g->parent[i] && path_in(g, i, "", path, sizeof path) &&
@@ -262,16 +264,19 @@ static bool make(struct pr_exact *x, struct group *g, size_t i)
 
 static int make_all(struct pr_exact *x, struct group *g)
 {
+    char dir[CGROUP_DIR] = "";
     bool good = false;
     if (g->host->foreign)
         return refuse_none(x);
-    int r = refuse_change(x, g->host);
+    find_parent(g->host, 0, dir);
+    int r = refuse_change(x, g->host, dir);
     if (r < 0)
         return r;
     refuse_none(x);
     make_name(g->host, g->name);
     for (size_t i = 0; i < hierarchies_of(x); i++)
-        good |= make(x, g, i) && hierarchies[i].counts_cpu;
+        if (i == 0 ? *dir : find_parent(g->host, i, dir))
+            good |= make(x, g, i, dir) && hierarchies[i].counts_cpu;
     if (g->parent[0])
         x->clone_fd = open_in(g, 0, "", O_PATH | O_DIRECTORY);
     return good ? 0 : -EACCES;
@@ -398,6 +403,8 @@ static int remove_group(const struct group *g, size_t i)
 static int leave(const struct group *g, size_t i)
 {
     char path[CGROUP_DIR];
+    if (path_in(g, i, "", path, sizeof path) && unlinkat(g->host->root, path, AT_REMOVEDIR) == 0)
+        return 0; /* as a rule nobody is left */
     snprintf(path, sizeof path, "%.4000s/cgroup.procs", g->parent[i]);
     int target = openat(g->host->root, path, O_WRONLY | O_CLOEXEC);
     for (int round = 0; target >= 0 && round < ROUNDS && move_out(g, i, target); round++)
