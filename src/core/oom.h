@@ -6,6 +6,8 @@
 
 #define OOM_LEVELS 16 /* cgroups, the job's own first */
 #define OOM_PATH   256
+/* In the text of an event of a kill that was none of the job's. */
+#define OOM_ELSEWHERE "elsewhere on this machine"
 
 enum pr_oom_count { OOM_HITS, OOM_KILLS, OOM_COUNTS };
 

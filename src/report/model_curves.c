@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/gpu.h"
+#include "core/oom.h"
 #include "report/nodes.h"
 #include "report/summary.h"
 #include "store/replay.h"
@@ -193,7 +194,7 @@ static void follow_quota(struct gather *g, double throttled)
 static void on_event(void *of, const struct pr_event *e)
 {
     struct gather *g = of;
-    bool oom = e->type == EVENT_OOM,
+    bool oom = e->type == EVENT_OOM && !strstr(e->text, OOM_ELSEWHERE),
          slow = e->type == EVENT_GPU && strstr(e->text, GPU_HELD_DOWN) != NULL;
     enum pr_severity severity = oom                                ? SEVERITY_BAD
                                 : e->type == EVENT_PROBLEM || slow ? SEVERITY_WARN

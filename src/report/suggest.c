@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/metric.h"
+#include "core/oom.h"
 #include "report/model_parts.h"
 #include "report/recorded.h"
 #include "util/text.h"
@@ -58,7 +59,8 @@ static const char *const places[] = {
     [USED_LIMIT] = "json_extract(?1, '$.limits.memory.bytes')",
     [USED_OOM] = METRIC_OF("oom.kills", "total"),
     [USED_OOM_EVENTS] = "(SELECT count(*) FROM json_each(?1, '$.events')"
-                        " WHERE json_extract(value, '$.type') = 'oom')",
+                        " WHERE json_extract(value, '$.type') = 'oom'"
+                        " AND json_extract(value, '$.text') NOT LIKE '%" OOM_ELSEWHERE "%')",
     [USED_P95] = METRIC_OF("cpu.usage", "p95"),
     [USED_MEAN] = METRIC_OF("cpu.usage", "mean"),
     [USED_CORES] = "json_extract(?1, '$.limits.cpu.cores')",

@@ -219,12 +219,15 @@ def test_exit_records_know_them_all(proctor, jobs):
         skip_visibly("exit records need CAP_NET_ADMIN")
     found = processes(proctor, "-i", "10s", "--exact", "taskstats", "sh", "-c",
                       f"{jobs}/family waited 40 20000; {jobs}/family together 10 20000; exit 0")
-    assert found["never_sampled"] == found["never_sampled_least"] == found["never_sampled_most"] in (51, 52)
+    assert found["never_sampled"] == found["never_sampled_least"] == found["never_sampled_most"]
+    assert found["never_sampled"] == sum(p["samples"] == 0 for p in found["list"])
+    few = range(50, 53)  # the first sample may have caught the first two
+    assert found["never_sampled"] in few
     records = [p for p in found["list"] if p["source"] == "record"]
     burners = [p for p in records if p["values"]["cpu.time"] > 0.015]
-    assert len(records) in (51, 52) and len(burners) == 50  # one may be there at the first sample
+    assert len(records) in few and len(burners) == 50 and sum(p["samples"] > 0 for p in burners) <= 1
     for p in burners:
-        assert p["command"] == "family" and p["exit"] == {"code": 0, "signal": None} and p["samples"] == 0
+        assert p["command"] == "family" and p["exit"] == {"code": 0, "signal": None}
         assert p["values"]["cpu.time"] < 0.04 and p["values"]["mem.rss.peak"] > 0
     assert len({p["pid"] for p in found["list"]}) == 53
 

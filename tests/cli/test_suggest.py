@@ -203,6 +203,15 @@ def test_a_run_with_more_memory_answers_an_oom(proctor, plain):
     assert figures(proctor, oom, less)["memory"]["bytes"] == 1.5 * (1 << 30)
 
 
+@pytest.mark.parametrize("whose, counts", [("of the cgroup", True), ("on this machine", True),
+                                           ("elsewhere on this machine", False)])
+def test_a_kill_elsewhere_is_not_the_jobs(proctor, plain, whose, counts):
+    event = {"type": "oom", "at": 1, "seconds": 0, "text": f"the kernel killed 1 process {whose} for want of memory"}
+    found = figures(proctor, changed(plain, "r", used(mib=100, **{"$.events": [event]})), "--margin", "0")
+    assert found["runs"][0]["oom"] == counts
+    assert (found["memory"]["bytes"] > 107 * MIB) == counts
+
+
 def test_an_oom_of_the_machine_is_half_as_much_again(proctor, plain):
     path = changed(plain, "oom", used(mib=1000, **{'$.metrics."oom.kills".total': 1}),
                    "about = json_set(about, '$.limits.memory.source', 'machine'), exit_signal = 9")

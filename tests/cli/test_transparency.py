@@ -353,6 +353,16 @@ def test_what_the_process_did_before_it_became_proctor_is_not_the_jobs(proctor, 
     assert max(float(r["io_rchar_bytes"]) for r in rows) < 100_000
 
 
+def test_what_its_threads_did_before_it_became_proctor_is_not_the_jobs(proctor):
+    """A thread that has ended leaves what it read on the account of the process, which we then are."""
+    code = "import os, sys, threading; t = threading.Thread(target=lambda: open('/dev/zero', 'rb').read(30_000_000)); " \
+           "t.start(); t.join(); os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run(["/usr/bin/python3", "-c", code, *proctor.arguments("run", "-q", "--summary", proctor.summary_file, "true")],
+                          capture_output=True, text=True, timeout=60, **proctor.options({}))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert proctor.summary()["metrics"]["io.rchar"]["total"] < 100_000
+
+
 def test_a_child_that_we_had_before_is_not_left_running(proctor):
     done = subprocess.run(["sh", "-c", f"sleep 77 >/dev/null 2>&1 & echo $!; exec {proctor.path} "
                            f"run -q --summary {proctor.summary_file} true"], capture_output=True,
