@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/match.h"
 #include "core/run_file.h"
@@ -15,6 +16,8 @@
 #include "util/scan.h"
 #include "util/text.h"
 #include "util/units.h"
+
+#define VARIABLE_PREFIX "PROCTOR_"
 
 static const char dialect_names[] = "native"
 #define DIALECT(name, dialect) " " name
@@ -287,7 +290,7 @@ enum pr_option_id pr_option_find_letter(char letter, unsigned commands)
 
 void pr_option_variable(const struct pr_option *o, char *text, size_t size)
 {
-    int n = snprintf(text, size, "PROCTOR_%s", o->name);
+    int n = snprintf(text, size, VARIABLE_PREFIX "%s", o->name);
     for (char *p = text; p < text + n && p < text + size; p++)
         *p = *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
 }
@@ -379,10 +382,20 @@ static int apply_file(struct pr_config *c, unsigned command, struct proctor_erro
     return r;
 }
 
+/* As a rule there are none, and then no name has to be made. */
+static bool has_variables(void)
+{
+    for (char **entry = environ; entry && *entry; entry++)
+        if (strncmp(*entry, VARIABLE_PREFIX, sizeof VARIABLE_PREFIX - 1) == 0)
+            return true;
+    return false;
+}
+
 int pr_config_environment(struct pr_config *c, unsigned command, struct proctor_error *err)
 {
     int r = apply_file(c, command, err);
-    for (int id = 0; r == 0 && id < OPTION_COUNT; id++) {
+    bool any = has_variables();
+    for (int id = 0; r == 0 && any && id < OPTION_COUNT; id++) {
         char name[64];
         const struct pr_option *o = &pr_options[id];
         pr_option_variable(o, name, sizeof name);
