@@ -21,7 +21,7 @@ struct pr_net_sum {
  * socket that there is now can be the job's. Always gives one, unless memory is out; where nothing
  * can be read its values are absent, and there is a reason. 0 or -errno, which says why values will
  * be absent. */
-int pr_net_open(struct pr_net **ret, struct pr_host *host, bool empty_handed);
+int pr_net_open(struct pr_net **ret, const struct pr_host *host, bool empty_handed);
 /* Takes what the kernel tells into the members' values and the sum. may_spend: there is budget for
  * what can wait; last: it cannot wait. */
 void pr_net_read(struct pr_net *n, struct pr_entities *set, const struct pr_tick *t, bool may_spend,

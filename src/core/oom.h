@@ -20,6 +20,7 @@ struct pr_oom {
     /* The result; NaN for unknown, and all of it growth. */
     double kills;         /* of processes of the job's group */
     double machine_kills; /* of anybody */
+    bool whole;           /* kills has those of groups below the job's, too */
     double hits;  /* how often the limit of the nearest group that has run into it was met */
     double limit; /* of that group */
     bool own;     /* it is the job's own */

@@ -153,14 +153,14 @@ int pr_session_begin(struct pr_session *s)
     s->begun = true;
     if (s->reaping) /* children of whoever we were before we became proctor */
         pr_self_absorbed_io(s->strange_io);
-    const struct pr_tick before = {&s->host, s->start_boot, s->text, SESSION_TEXT};
-    s->roll.forks = s->select.reads & READ_CPUS ? -pr_machine_forks(&s->machine, &before) : NAN;
     if (s->exact &&
         s->exact->ops == &pr_exact_cgroup) /* made for the run: all in it is the run's */
         s->machine.base[METRIC_CPU_CGROUP] = 0;
     pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup);
     pr_tick_gpu_start(s);
     share_descriptors(s);
+    const struct pr_tick before = {&s->host, s->start_boot, s->text, SESSION_TEXT};
+    s->roll.forks = s->select.reads & READ_CPUS ? -pr_machine_forks(&s->machine, &before) : NAN;
     if (!s->inside && (s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) < 0)
         return -errno;
     return arm(s, s->start_boot);

@@ -42,7 +42,7 @@ struct pr_session {
     proctor_sample_fn *on_sample;
     struct pr_sink_job job;
     const char *(*introduce)(void *), *(*summarize)(void *); /* for sinks: the run; its summary */
-    void *on_sample_data, *words_data;                       /* the latter of those two */
+    void *on_sample_data, *words_data;                       /* words_data: of those two */
     int64_t step; /* the interval, ns; longer than asked for where the budget demands it */
     int64_t stretched, stretched_cpu, first_cpu; /* when; our CPU time then; in the first tick */
     int timer; /* readable when a tick is due; -1 inside, where a thread knows by `next` */

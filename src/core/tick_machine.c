@@ -56,7 +56,7 @@ void pr_tick_kills(struct pr_session *s)
     s->oom_kills = fmax(s->oom.kills, known);
     say_kills(s, s->stats.seconds, s->oom_kills - known, "of the cgroup");
     say_kills(s, s->stats.seconds, s->oom.machine_kills - s->oom_kills,
-              isnan(s->oom.kills) ? "on this machine" : OOM_ELSEWHERE);
+              s->oom.whole ? OOM_ELSEWHERE : "on this machine");
 }
 
 void pr_tick_machine(struct pr_session *s, int64_t now)

@@ -17,8 +17,8 @@
 #include "lib/own_sink.h"
 #include "util/clock.h"
 
-/* A monitor is large and mostly never touched. What is this large the C library maps afresh, and
- * need not clear. */
+/* A monitor is large and mostly never touched. What is this large the C library maps afresh, as a
+ * rule, and need not clear. */
 #define MONITOR_ROOM ((size_t)256 * 1024)
 _Static_assert(sizeof(struct proctor_monitor) <= MONITOR_ROOM, "a monitor has its own pages");
 #define TIMER_SLACK 50000UL /* ns, the kernel's own: a service may have set more for all */

@@ -254,7 +254,9 @@ static int read_mounts(struct pr_cgroup_view *v)
     struct pr_mount m;
     size_t len, room = 0;
     int r = pr_mount_table(v->host, &v->table, &len);
-    struct pr_scan s = pr_scan_of(v->table, r < 0 ? 0 : len), line;
+    if (r < 0)
+        return r;
+    struct pr_scan s = pr_scan_of(v->table, len), line;
     while (pr_scan_line(&s, &line)) {
         if (!memmem(line.p, (size_t)(line.end - line.p), word, sizeof word - 1) ||
             !pr_mount_next(&line, &m) || !fits(&m, NULL))
@@ -268,7 +270,7 @@ static int read_mounts(struct pr_cgroup_view *v)
         }
         v->mounts[v->mount_count++] = m;
     }
-    return r;
+    return 0;
 }
 
 int pr_cgroup_view_open(struct pr_cgroup_view *v, const struct pr_host *host, pid_t pid,

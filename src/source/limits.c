@@ -158,7 +158,7 @@ struct reader {
     limit_reader *read;
 };
 static const struct reader v1_readers[] = {{"memory", memory_v1}, {"cpu", cpu_v1}};
-/* The last one is for those who do not ask for affinity, which has what cpuset allows. */
+/* Who asks what there is does not want the last one: affinity has what it allows. */
 static const struct reader v2_readers[] = {
     {"memory", memory_v2}, {"cpu", cpu_v2}, {"cpuset", cpuset_v2}};
 #define V2_READERS (sizeof v2_readers / sizeof *v2_readers)

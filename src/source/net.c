@@ -269,12 +269,14 @@ static int give_up(struct pr_net *n, int code, const char *what)
 
 /* Where as many sockets listen as there are, the table of the others is empty, and need not be
  * walked through. */
-static int take_first(struct pr_net *n, struct pr_host *host)
+static int take_first(struct pr_net *n, const struct pr_host *host)
 {
     struct pr_entities nobody = {0};
+    struct pr_host once = *host; /* how many it may hold is not known yet */
+    once.hold_limit = 0;
     int r = -EAGAIN;
     n->before = true;
-    n->count = count_sockets(n, &(struct pr_tick){host, 0, n->room, sizeof n->room});
+    n->count = count_sockets(n, &(struct pr_tick){&once, 0, n->room, sizeof n->room});
     if (n->count && n->count <= LISTENING_MOST)
         r = take_dump(n, &nobody, true);
     if (r < 0 || n->table.count + 1 != n->count)
@@ -283,7 +285,7 @@ static int take_first(struct pr_net *n, struct pr_host *host)
     return r;
 }
 
-static int open_it(struct pr_net *n, struct pr_host *host, bool empty_handed)
+static int open_it(struct pr_net *n, const struct pr_host *host, bool empty_handed)
 {
     if (host->foreign) {
         snprintf(n->reason, sizeof n->reason, "not under --root: sockets here are not those there");
@@ -303,7 +305,7 @@ static int open_it(struct pr_net *n, struct pr_host *host, bool empty_handed)
     return 0;
 }
 
-int pr_net_open(struct pr_net **ret, struct pr_host *host, bool empty_handed)
+int pr_net_open(struct pr_net **ret, const struct pr_host *host, bool empty_handed)
 {
     struct pr_net *n = *ret = malloc(sizeof *n);
     if (!n)

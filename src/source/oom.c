@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/limits.h"
 #include "source/cgroup_path.h"
@@ -113,6 +114,13 @@ static void take_hit(struct pr_oom *o, const struct pr_host *host, int level, do
         snprintf(o->where, sizeof o->where, "/");
 }
 
+/* Version 1 counts the kills of a group without those of groups below it. */
+static bool has_none_below(const struct pr_oom *o, const struct pr_host *host)
+{
+    struct stat st;
+    return o->dir && fstatat(host->root, o->dir, &st, 0) == 0 && st.st_nlink == 2;
+}
+
 void pr_oom_read(struct pr_oom *o, const struct pr_host *host)
 {
     o->machine_kills = machine_kills(host) - o->machine_before;
@@ -130,6 +138,7 @@ void pr_oom_read(struct pr_oom *o, const struct pr_host *host)
         if (hits > 0 && !(o->hits > 0))
             take_hit(o, host, level, hits);
     }
+    o->whole = !isnan(o->kills) && (o->version == 2 || has_none_below(o, host));
 }
 
 void pr_oom_done(struct pr_oom *o)

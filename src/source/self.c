@@ -77,7 +77,8 @@ static bool is_alone(void)
     return getrusage(RUSAGE_CHILDREN, &children) == 0 && children.ru_minflt == 0 &&
            children.ru_majflt == 0 && children.ru_nvcsw == 0 &&
            getrusage(RUSAGE_THREAD, &thread) == 0 && getrusage(RUSAGE_SELF, &all) == 0 &&
-           thread.ru_minflt > 0 && thread.ru_minflt == all.ru_minflt;
+           thread.ru_minflt > 0 && thread.ru_minflt == all.ru_minflt &&
+           thread.ru_majflt == all.ru_majflt && thread.ru_nvcsw == all.ru_nvcsw;
 }
 
 void pr_self_absorbed_io(double *value)

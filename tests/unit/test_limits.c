@@ -64,6 +64,35 @@ static void test_hybrid(void **state)
     assert_limit(l, LIMIT_CPU, 0.5, "cpu.cfs_quota_us");
 }
 
+static bool limited_under(const char *root, char *which)
+{
+    struct pr_host host;
+    struct proctor_error err;
+    assert_int_equal(pr_host_open(&host, root, &err), 0);
+    bool limited = pr_limits_in_v2(&host, 10, which, 100);
+    pr_host_close(&host);
+    return limited;
+}
+
+/* A controller is of one version: what is called as its files are in the other is not of it. */
+static void test_each_controller_has_one_version(void **state)
+{
+    (void)state;
+    char which[100] = "";
+    tree_swap(dir, "cgroup-hybrid");
+    tree_write(dir, "proc/10/cgroup", "8:memory:/job\n5:cpuset:/job\n0::/job\n");
+    tree_write(dir, "sys/fs/cgroup/unified/job/cgroup.procs", "10\n");
+    tree_write(dir, "sys/fs/cgroup/unified/job/memory.max", "4096\n");
+    tree_write(dir, "sys/fs/cgroup/unified/job/cpuset.cpus", "0\n");
+    assert_false(limited_under(dir, which));
+    tree_write(dir, "sys/fs/cgroup/unified/job/cpu.max", "25000 100000\n");
+    assert_true(limited_under(dir, which));
+    assert_contains(which, "cpu.max");
+    struct pr_limits l = limits_under(dir);
+    assert_limit(l, LIMIT_MEMORY, 1073741824.0, "memory.limit_in_bytes");
+    assert_limit(l, LIMIT_CPU, 0.25, "cpu.max");
+}
+
 static void test_container_v2(void **state)
 {
     (void)state;
@@ -282,16 +311,6 @@ static void test_the_machine_alone(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-static bool limited_under(const char *root, char *which)
-{
-    struct pr_host host;
-    struct proctor_error err;
-    assert_int_equal(pr_host_open(&host, root, &err), 0);
-    bool limited = pr_limits_in_v2(&host, 10, which, 100);
-    pr_host_close(&host);
-    return limited;
-}
-
 /* What the machine has is no limit, however small, and neither is what version 1 says. */
 static void test_limits_that_a_group_of_version_2_would_hide(void **state)
 {
@@ -318,6 +337,7 @@ int main(void)
         TEST(test_v2),
         TEST(test_v1),
         TEST(test_hybrid),
+        TEST(test_each_controller_has_one_version),
         TEST(test_container_v2),
         TEST(test_container_v1),
         TEST(test_unlimited_is_the_machine),

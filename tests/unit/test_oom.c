@@ -71,6 +71,7 @@ static void test_the_limit_above_it_was_met(void **state)
     assert_exactly(oom.limit, 1073741824.0);
     assert_string_equal(oom.where, "/user.slice/job.slice");
     assert_exactly(oom.machine_kills, 3);
+    assert_true(oom.whole);
 }
 
 static void test_nothing_happened(void **state)
@@ -118,6 +119,10 @@ static void test_version_1(void **state)
     assert_exactly(oom.hits, 5);
     assert_exactly(oom.limit, 52428800);
     assert_string_equal(oom.where, "/outer");
+    assert_true(oom.whole);
+    tree_write(dir, V1 "job/worker/tasks", ""); /* whose kills are on its own account */
+    pr_oom_read(&oom, &host);
+    assert_false(oom.whole);
 }
 
 static void test_the_machine_alone(void **state)
