@@ -90,6 +90,17 @@ def test_no_number_of_marks_crowds_trouble_out(proctor):
     assert int(said[1]) < 100 and int(said[2].replace(",", "")) > 1000
 
 
+@pytest.mark.parametrize("whose, kind, severity", [("of the cgroup", "oom", "bad"), ("on this machine", "oom", "bad"),
+                                                   ("elsewhere on this machine", "note", "note")])
+def test_a_kill_elsewhere_is_only_noted(proctor, whose, kind, severity):
+    path = made(proctor, "INSERT INTO events(id, elapsed, event, text) VALUES(5000, 1000000000, 'oom',"
+                f" 'the kernel killed 1 process {whose} for want of memory')")
+    assert proctor("report", path, "-o", "x.json").returncode == 0
+    [run] = json.loads((proctor.work / "x.json").read_text())["runs"]
+    [event] = [e for e in run["events"] if "killed 1 process" in e["text"]]
+    assert (event["kind"], event["severity"]) == (kind, severity)
+
+
 def test_names_of_runs_call_nobody_in_markdown(proctor):
     path = made(proctor, "UPDATE run SET about = json_set(about, '$.name', '@octocat see https://evil.example $x$')")
     assert proctor("compare", path, path, "-o", "x.md").returncode == 0
