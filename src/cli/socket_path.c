@@ -30,6 +30,9 @@ static int check(const char *path, bool shut)
 
 static int make(const char *path)
 {
+    int r = check(path, true); /* as a rule it is there */
+    if (r != -ENOENT)
+        return r;
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         return -errno;
     return check(path, true);

@@ -288,6 +288,23 @@ enum pr_option_id pr_option_find_letter(char letter, unsigned commands)
     return found;
 }
 
+bool pr_config_is_recorded(const struct pr_config *c)
+{
+    if (c->output)
+        return !c->no_record || c->origin[OPTION_OUTPUT] > c->origin[OPTION_NO_RECORD];
+    return c->kept && !c->no_record;
+}
+
+bool pr_config_is_told(const struct pr_config *c)
+{
+    bool samples =
+#define SINK(option, open) c->option.count ||
+#include "core/sinks.def"
+#undef SINK
+        c->mlflow || c->otlp || pr_config_is_recorded(c);
+    return samples || !c->kept || c->machine || c->verbose || c->summary || c->report.count;
+}
+
 void pr_option_variable(const struct pr_option *o, char *text, size_t size)
 {
     int n = snprintf(text, size, VARIABLE_PREFIX "%s", o->name);

@@ -86,6 +86,11 @@ enum pr_option_id pr_option_find_letter(char letter, unsigned commands);
  * begins the message of a failure. An origin below the present one changes nothing. */
 int pr_config_set(struct pr_config *c, enum pr_option_id id, const char *value,
                   enum pr_origin origin, const char *what, struct proctor_error *err);
+/* Is there a run file: of --output and --no-record the one that was said more closely to this run.
+ */
+bool pr_config_is_recorded(const struct pr_config *c);
+/* Is more told of a run than the lines at its end? In the library anybody may ask for anything. */
+bool pr_config_is_told(const struct pr_config *c);
 /* The dialect of the outputs, NULL for our own; -EINVAL where there is a table and no dialect. */
 const char *pr_config_dialect(const struct pr_config *c);
 int pr_config_check_table(const struct pr_config *c, struct proctor_error *err);

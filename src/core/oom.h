@@ -27,8 +27,11 @@ struct pr_oom {
     char where[OOM_PATH]; /* its path */
 };
 
-/* Takes what is before. pid: the process whose group is the job's; or name, as a user named it. */
-void pr_oom_open(struct pr_oom *o, const struct pr_host *host, pid_t pid, const char *name);
-/* Takes what is after; o->dir and the counts before stay. */
-void pr_oom_read(struct pr_oom *o, const struct pr_host *host);
+/* Takes what is before. pid: the process whose group is the job's; or name, as a user named it.
+ * elsewhere: are kills of others of interest, where the group has a count of its own? */
+void pr_oom_open(struct pr_oom *o, const struct pr_host *host, pid_t pid, const char *name,
+                 bool elsewhere);
+/* Takes what is after; o->dir and the counts before stay. seen: how many kills of the group samples
+ * have shown up to now, NaN for unknown. */
+void pr_oom_read(struct pr_oom *o, const struct pr_host *host, double seen);
 void pr_oom_done(struct pr_oom *o);

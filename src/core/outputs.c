@@ -52,14 +52,6 @@ static int open_streams(struct pr_session *s, struct pr_sink_setting setting, st
 
 /* --- the run file ----------------------------------------------------------------------------- */
 
-/* Of --output and --no-record the one that was said more closely to this run. */
-static bool is_recorded(const struct pr_config *c)
-{
-    if (c->output)
-        return !c->no_record || c->origin[OPTION_OUTPUT] > c->origin[OPTION_NO_RECORD];
-    return c->kept && !c->no_record;
-}
-
 static int check_settings(const struct pr_config *c, struct proctor_error *err)
 {
     if (c->output && c->no_record && c->origin[OPTION_OUTPUT] == ORIGIN_OPTION &&
@@ -99,7 +91,7 @@ static int try_record(struct pr_session *s, const struct pr_sink_setting *settin
                       struct outputs *o, struct proctor_error *err)
 {
     struct proctor_error why;
-    int r = is_recorded(s->config) ? open_record(s, *setting, o, &why) : 0;
+    int r = pr_config_is_recorded(s->config) ? open_record(s, *setting, o, &why) : 0;
     if (r < 0 && s->config->output)
         return pr_error(err, -r, "%s", why.message);
     if (r < 0)
@@ -188,7 +180,7 @@ int pr_session_open(struct pr_session *s, struct proctor_error *err)
         wanted += named(s, kind)->count;
     bool two = s->config->processes && !pr_config_dialect(s->config); /* files for each --csv */
     s->own_fds += (int)(wanted + (two ? s->config->csv.count : 0));
-    if (!wanted && !s->own_sink_count && !is_recorded(s->config))
+    if (!wanted && !s->own_sink_count && !pr_config_is_recorded(s->config))
         return check_settings(s->config, err);
     o.sinks = calloc(wanted + 1 + s->own_sink_count, sizeof *o.sinks);
     int r = o.sinks ? open_all(s, &o, err) : pr_error(err, ENOMEM, "out of memory");

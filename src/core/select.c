@@ -48,11 +48,16 @@ static bool is_shown(const struct pr_config *c, const struct pr_metric *m)
     return asked && !off && !nobodys;
 }
 
+/* What the lines at the end of a job say nothing of. */
+#define NOT_IN_LINES                                                                               \
+    (READ_NET | READ_NETDEV | READ_DISKS | READ_SPACE | READ_LOAD | READ_MEMINFO | READ_ENERGY)
+
 struct pr_select pr_select_of(const struct pr_config *c)
 {
     struct pr_select s = {.reads = READ_STAT}; /* who a process is */
+    unsigned untold = pr_config_is_told(c) ? 0 : NOT_IN_LINES;
     for (int i = 0; i < METRIC_COUNT; i++) {
-        s.shown[i] = is_shown(c, &pr_metrics[i]);
+        s.shown[i] = is_shown(c, &pr_metrics[i]) && !(needs(i) & untold);
         if (s.shown[i])
             s.reads |= needs(i);
     }

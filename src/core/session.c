@@ -49,7 +49,8 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     s->select = pr_select_of(config);
     pr_events_init(&s->events);
     pr_stats_init(&s->stats);
-    pr_stats_want_quantiles(&s->stats, METRIC_COUNT);
+    if (pr_config_is_told(config)) /* the lines at the end have none */
+        pr_stats_want_quantiles(&s->stats, METRIC_COUNT);
     s->stats.machine = config->machine;
     pr_phases_init(&s->phases, &s->select, &s->limits, config->machine);
     pr_values_none(s->totals_before, PROC_METRICS);
@@ -156,7 +157,7 @@ int pr_session_begin(struct pr_session *s)
     if (s->exact &&
         s->exact->ops == &pr_exact_cgroup) /* made for the run: all in it is the run's */
         s->machine.base[METRIC_CPU_CGROUP] = 0;
-    pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup);
+    pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup, pr_config_is_told(s->config));
     pr_tick_gpu_start(s);
     share_descriptors(s);
     const struct pr_tick before = {&s->host, s->start_boot, s->text, SESSION_TEXT};

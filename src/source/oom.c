@@ -89,16 +89,18 @@ static void find(struct pr_oom *o, const struct pr_host *host, pid_t pid, const 
     pr_cgroup_view_close(&v);
 }
 
-void pr_oom_open(struct pr_oom *o, const struct pr_host *host, pid_t pid, const char *name)
+void pr_oom_open(struct pr_oom *o, const struct pr_host *host, pid_t pid, const char *name,
+                 bool elsewhere)
 {
     *o = (struct pr_oom){.kills = NAN, .machine_kills = NAN, .hits = NAN, .limit = NAN};
-    o->machine_before = machine_kills(host);
     if (pid || name)
         find(o, host, pid, name);
     for (bool more = o->dir != NULL; more && o->levels < OOM_LEVELS; o->levels++) {
         count_at(o, host, o->levels, o->before[o->levels]);
         more = length_at(o, o->levels) > o->top;
     }
+    bool counted = o->levels && !isnan(o->before[0][OOM_KILLS]);
+    o->machine_before = elsewhere || !counted ? machine_kills(host) : NAN;
 }
 
 static void take_hit(struct pr_oom *o, const struct pr_host *host, int level, double hits)
@@ -121,10 +123,12 @@ static bool has_none_below(const struct pr_oom *o, const struct pr_host *host)
     return o->dir && fstatat(host->root, o->dir, &st, 0) == 0 && st.st_nlink == 2;
 }
 
-void pr_oom_read(struct pr_oom *o, const struct pr_host *host)
+void pr_oom_read(struct pr_oom *o, const struct pr_host *host, double seen)
 {
-    o->machine_kills = machine_kills(host) - o->machine_before;
-    if (o->machine_kills == 0) { /* it counts those of all groups, too */
+    bool machine = !isnan(o->machine_before);
+    o->machine_kills = machine ? machine_kills(host) - o->machine_before : NAN;
+    /* The machine's count has those of all groups, too. */
+    if (o->machine_kills == 0 || (!machine && seen == 0)) {
         o->kills = o->levels ? 0 : NAN;
         return;
     }

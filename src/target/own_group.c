@@ -5,8 +5,8 @@
  * a job that looks for its limit in its own group must find what it would without us. A group below
  * one with processes has no controllers in version 2, and cpu.stat all the same.
  *
- * The name says who made it, by pid, start time and pid namespace: what a crash has left is removed
- * at the next start in the same place. */
+ * The name says who made it and when, by pid, time since boot and pid namespace: what a crash has
+ * left is removed at the next start in the same place. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -71,20 +71,27 @@ static uint64_t namespace_of(const struct pr_host *host)
     return fstatat(host->proc, "self/ns/pid", &st, 0) == 0 ? st.st_ino : 0;
 }
 
+/* In the unit in which the kernel tells when a process was started. */
+static uint64_t ticks_now(const struct pr_host *host)
+{
+    return (uint64_t)(pr_clock_boot() / (NS_PER_S / host->ticks_per_second));
+}
+
 static void make_name(const struct pr_host *host, char *text)
 {
     snprintf(text, GROUP_NAME, NAME_PREFIX "%d-%llu-%llu", (int)getpid(),
-             (unsigned long long)start_of(host, getpid()), (unsigned long long)namespace_of(host));
+             (unsigned long long)ticks_now(host), (unsigned long long)namespace_of(host));
 }
 
-/* Is its maker gone? Of one in another pid namespace that is not to be seen. But a group is made,
- * and entered, when its maker starts: if nobody is in it a minute later, nobody will be, and the
- * kernel does not let one with members be removed. */
+/* Is its maker gone? Who was started after the group was made has not made it. Of one in another
+ * pid namespace that is not to be seen. But a group is made, and entered, when its maker starts: if
+ * nobody is in it a minute later, nobody will be, and the kernel does not let one with members be
+ * removed. */
 static bool is_gone(const struct pr_host *host, const uint64_t *number)
 {
-    uint64_t now = (uint64_t)(pr_clock_boot() / (NS_PER_S / host->ticks_per_second));
+    uint64_t now = ticks_now(host), start;
     if (number[2] == namespace_of(host))
-        return start_of(host, (pid_t)number[0]) != number[1];
+        return !(start = start_of(host, (pid_t)number[0])) || start > number[1];
     return now > number[1] && now - number[1] > 60 * (uint64_t)host->ticks_per_second;
 }
 

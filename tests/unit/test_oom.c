@@ -59,13 +59,13 @@ static void test_the_limit_above_it_was_met(void **state)
     events("job.slice/", 2, 1);
     events("", 2, 1);
     tree_write(dir, V2 "job.slice/memory.max", "1073741824\n");
-    pr_oom_open(&oom, &host, 10, NULL);
+    pr_oom_open(&oom, &host, 10, NULL, true);
     assert_int_equal(oom.version, 2);
     events("job.slice/step-1.scope/", 0, 3);
     events("job.slice/", 9, 3);
     events("", 9, 3);
     killed(8);
-    pr_oom_read(&oom, &host);
+    pr_oom_read(&oom, &host, NAN);
     assert_exactly(oom.kills, 2);
     assert_exactly(oom.hits, 7);
     assert_exactly(oom.limit, 1073741824.0);
@@ -79,11 +79,32 @@ static void test_nothing_happened(void **state)
     (void)state;
     open_under("cgroup-v2");
     events("job.slice/step-1.scope/", 4, 4);
-    pr_oom_open(&oom, &host, 10, NULL);
-    pr_oom_read(&oom, &host);
+    pr_oom_open(&oom, &host, 10, NULL, true);
+    pr_oom_read(&oom, &host, NAN);
     assert_exactly(oom.kills, 0);
     assert_exactly(oom.machine_kills, 0);
     assert_absent(oom.hits);
+}
+
+/* Where nobody asks for kills of others, the machine's count is for want of the group's alone. */
+static void test_nothing_elsewhere(void **state)
+{
+    (void)state;
+    open_under("cgroup-v2");
+    events("job.slice/step-1.scope/", 4, 4);
+    pr_oom_open(&oom, &host, 10, NULL, false);
+    killed(8);
+    events("job.slice/step-1.scope/", 4, 5);
+    pr_oom_read(&oom, &host, 0); /* samples know better */
+    assert_exactly(oom.kills, 0);
+    assert_absent(oom.machine_kills);
+    pr_oom_read(&oom, &host, 1);
+    assert_exactly(oom.kills, 1);
+    pr_oom_done(&oom);
+    pr_oom_open(&oom, &host, 0, NULL, false);
+    killed(9);
+    pr_oom_read(&oom, &host, NAN);
+    assert_exactly(oom.machine_kills, 1);
 }
 
 /* A group that was made for the run may have no controllers: the one above keeps the account. */
@@ -93,10 +114,10 @@ static void test_a_group_without_an_account(void **state)
     open_under("cgroup-v2");
     tree_delete(dir, V2 "job.slice/step-1.scope/memory.events");
     events("job.slice/", 0, 0);
-    pr_oom_open(&oom, &host, 10, NULL);
+    pr_oom_open(&oom, &host, 10, NULL, true);
     events("job.slice/", 1, 1);
     killed(6);
-    pr_oom_read(&oom, &host);
+    pr_oom_read(&oom, &host, NAN);
     assert_exactly(oom.kills, 1);
     assert_string_equal(oom.where, "/user.slice/job.slice");
 }
@@ -109,19 +130,19 @@ static void test_version_1(void **state)
     tree_write(dir, V1 "job/memory.failcnt", "10\n");
     tree_write(dir, V1 "memory.failcnt", "3\n");
     tree_write(dir, V1 "memory.limit_in_bytes", "52428800\n");
-    pr_oom_open(&oom, &host, 10, NULL);
+    pr_oom_open(&oom, &host, 10, NULL, true);
     assert_int_equal(oom.version, 1);
     tree_write(dir, V1 "job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
     tree_write(dir, V1 "memory.failcnt", "8\n");
     tree_delete(dir, "proc/vmstat"); /* the groups tell by themselves */
-    pr_oom_read(&oom, &host);
+    pr_oom_read(&oom, &host, NAN);
     assert_exactly(oom.kills, 1);
     assert_exactly(oom.hits, 5);
     assert_exactly(oom.limit, 52428800);
     assert_string_equal(oom.where, "/outer");
     assert_true(oom.whole);
     tree_write(dir, V1 "job/worker/tasks", ""); /* whose kills are on its own account */
-    pr_oom_read(&oom, &host);
+    pr_oom_read(&oom, &host, NAN);
     assert_false(oom.whole);
 }
 
@@ -129,13 +150,13 @@ static void test_the_machine_alone(void **state)
 {
     (void)state;
     open_under("cgroup-v2");
-    pr_oom_open(&oom, &host, 0, NULL);
+    pr_oom_open(&oom, &host, 0, NULL, true);
     killed(7);
-    pr_oom_read(&oom, &host);
+    pr_oom_read(&oom, &host, NAN);
     assert_exactly(oom.machine_kills, 2);
     assert_absent(oom.kills);
     tree_delete(dir, "proc/vmstat"); /* an old kernel, or a sparse proc */
-    pr_oom_read(&oom, &host);
+    pr_oom_read(&oom, &host, NAN);
     assert_absent(oom.machine_kills);
 }
 
@@ -143,8 +164,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_the_limit_above_it_was_met), TEST(test_nothing_happened),
-        TEST(test_a_group_without_an_account), TEST(test_version_1),
+        TEST(test_the_limit_above_it_was_met),
+        TEST(test_nothing_happened),
+        TEST(test_nothing_elsewhere),
+        TEST(test_a_group_without_an_account),
+        TEST(test_version_1),
         TEST(test_the_machine_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

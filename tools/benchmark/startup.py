@@ -29,6 +29,7 @@ def cpu_of(words, env):
 def startup(proctor, rounds, **env):
     """{name: [ms of each round]}; `env` beside what all have."""
     words = {"true": ["/bin/true"], "a reader of 48 files": READER,
-             "proctor run --no-record -- true": [proctor, "run", "--no-record", "--", "/bin/true"]}
+             "proctor run --no-record -- true": [proctor, "run", "--no-record", "--", "/bin/true"],
+             "the same with --summary -": [proctor, "run", "--no-record", "--summary", "-", "--", "/bin/true"]}
     rows = [[cpu_of(each, {**run.ENV, **env}) for each in words.values()] for _ in range(rounds)]
     return dict(zip(words, zip(*rows)))
