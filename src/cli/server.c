@@ -54,13 +54,10 @@ static int bind_to(struct pr_server *v, const char *directory, const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", directory, name);
-    mode_t mask = umask(077); /* it is made with the listener's mode less this */
-    int r = bind(v->listener, (struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0;
-    umask(mask);
-    if (r < 0)
-        return r;
+    if (bind(v->listener, (struct sockaddr *)&address, sizeof address) < 0)
+        return -errno;
     memcpy(v->path, address.sun_path, sizeof v->path);
-    return listen(v->listener, BACKLOG) < 0 ? -errno : 0;
+    return chmod(v->path, 0600) < 0 || listen(v->listener, BACKLOG) < 0 ? -errno : 0;
 }
 
 static int listen_on(struct pr_server *v, const char *run_id)

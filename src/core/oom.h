@@ -31,7 +31,6 @@ struct pr_oom {
  * elsewhere: are kills of others of interest, where the group has a count of its own? */
 void pr_oom_open(struct pr_oom *o, const struct pr_host *host, pid_t pid, const char *name,
                  bool elsewhere);
-/* Takes what is after; o->dir and the counts before stay. seen: how many kills of the group samples
- * have shown up to now, NaN for unknown. */
-void pr_oom_read(struct pr_oom *o, const struct pr_host *host, double seen);
+/* Takes what is after; o->dir and the counts before stay. */
+void pr_oom_read(struct pr_oom *o, const struct pr_host *host);
 void pr_oom_done(struct pr_oom *o);

@@ -48,7 +48,7 @@ static void watch_oom(struct pr_session *s)
 
 void pr_tick_kills(struct pr_session *s)
 {
-    pr_oom_read(&s->oom, &s->host, s->now.value[METRIC_OOM_KILLS]);
+    pr_oom_read(&s->oom, &s->host);
     struct pr_stat *peak = &s->stats.metric[METRIC_MEM_CGROUP_PEAK];
     if (s->oom.own && s->oom.limit > 0) /* the kernel's mark may have been there before */
         peak->max = fmax(peak->max, s->oom.limit);

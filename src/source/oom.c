@@ -123,12 +123,21 @@ static bool has_none_below(const struct pr_oom *o, const struct pr_host *host)
     return o->dir && fstatat(host->root, o->dir, &st, 0) == 0 && st.st_nlink == 2;
 }
 
-void pr_oom_read(struct pr_oom *o, const struct pr_host *host, double seen)
+/* Of the job's own group, since we came. */
+static double own_kills(const struct pr_oom *o, const struct pr_host *host)
+{
+    double now[OOM_COUNTS] = {NAN, NAN};
+    if (o->levels)
+        count_at(o, host, 0, now);
+    return now[OOM_KILLS] - o->before[0][OOM_KILLS];
+}
+
+void pr_oom_read(struct pr_oom *o, const struct pr_host *host)
 {
     bool machine = !isnan(o->machine_before);
     o->machine_kills = machine ? machine_kills(host) - o->machine_before : NAN;
     /* The machine's count has those of all groups, too. */
-    if (o->machine_kills == 0 || (!machine && seen == 0)) {
+    if (o->machine_kills == 0 || (!machine && own_kills(o, host) == 0)) {
         o->kills = o->levels ? 0 : NAN;
         return;
     }

@@ -201,6 +201,9 @@ def test_why_a_job_died(proctor, make_group):
     finding, = proctor.summary()["findings"]
     assert finding.startswith("the job ran out of memory: the kernel killed") and "40.0 MiB" in finding
     assert "python3" in finding and finding in done.stderr
+    command = command.replace(f"--summary {proctor.summary_file}", "--no-record")  # where no machine is asked
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, **proctor.options({}))
+    assert done.returncode == -9 and "the job ran out of memory: the kernel killed 1 process" in done.stderr
     done, summary = proctor.recorded("sh", "-c", "kill -9 $$")
     assert done.returncode == -9
     finding, = summary["findings"]

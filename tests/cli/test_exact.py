@@ -250,14 +250,14 @@ def test_what_others_made_is_left_alone(proctor, outer):
     now = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
     start = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19]
     space = os.stat("/proc/self/ns/pid").st_ino
-    names = [f"proctor-{os.getpid()}-{start}-{space}", f"proctor-1-{now}-{space + 1}", "proctor-1-1", "proctor-x-1-1"]
+    names = [f"proctor-{os.getpid()}-{start}-{space}", f"proctor-{os.getpid()}-{now}-{space}", f"proctor-1-{now}-{space + 1}", "proctor-1-1", "proctor-x-1-1"]
     gone = [f"proctor-{os.getpid()}-1-{space}", f"proctor-1-1-{space + 1}"]
     made = [own_v2() / name for name in names + gone]
     try:
         for group in made:
             group.mkdir()
         assert proctor.run("-q", "true").returncode == 0
-        assert [group.exists() for group in made] == [True] * 4 + [False] * 2, "the last two were of somebody before us"
+        assert [group.exists() for group in made] == [True] * 5 + [False] * 2, "the last two were of somebody before us"
     finally:
         for group in made:
             if group.exists():

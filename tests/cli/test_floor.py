@@ -36,28 +36,33 @@ def test_starting_costs_little(proctor):
     assert over <= startup.MOST * slow * (20 if SANITIZED else 1), f"{over:.2f} ms, {slow:.2f} times as slow"
 
 
-UNTOLD = ("/net/dev>", "/diskstats>", "/sockstat>", "sys/block")
+UNTOLD = ("/net/dev>", "/diskstats>", "/sockstat>", "/proc/stat>")
 
 
 @pytest.mark.parametrize("words, told", [((), False), (("--match", "x"), False), (("--summary", "s.json"), True),
-                                         (("--csv", "a.csv"), True), (("-v",), True), (("--textfile", "x.prom"), True)])
+                                         (("--csv", "a.csv"), True), (("-v",), True), (("--textfile", "x.prom"), True),
+                                         (("PROCTOR_SUMMARY",), True)])
 def test_what_nobody_is_told_is_not_read(proctor, words, told):
     """Without any output there are the lines at the end, which say nothing of the machine or the network."""
     if not shutil.which("strace"):
         skip_visibly("there is no strace")
     done = subprocess.run(["strace", "-y", "-o", "calls", "-e", "trace=pread64,openat,newfstatat", proctor.path, "run",
-                           "--no-record", *words, "true"], capture_output=True, text=True, timeout=60,
-                          **proctor.options({"env": {"ASAN_OPTIONS": "detect_leaks=0"}}))
+                           "--no-record", *(w for w in words if w[0] == "-" or w[0].islower()), "true"],
+                          capture_output=True, text=True, timeout=60, **proctor.options({"env": {
+                              "ASAN_OPTIONS": "detect_leaks=0", **{w: "v.json" for w in words if w[0].isupper()}}}))
+    if "ptrace" in done.stderr:
+        skip_visibly("strace may not attach")
     calls = (proctor.work / "calls").read_text()
-    assert done.returncode == 0 and "/proc/stat>" in calls and "/pressure/io>" in calls, done.stderr  # lines need these
+    assert done.returncode == 0 and "/schedstat>" in calls, done.stderr
     assert [name in calls for name in UNTOLD] == [told] * len(UNTOLD)
 
 
 def test_the_lines_are_the_same_whoever_is_told(proctor):
-    def labels(*words):
-        text = proctor("run", *words, "sh", "-c", "sleep 0.1; exit 3").stderr
-        return [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
-    assert labels("--no-record") == labels("-o", "r.proctor") == labels("--no-record", "--summary", "s.json") != []
+    def words(*options):
+        done = proctor("run", *options, "/usr/bin/python3", "-c", "import time; time.sleep(0.1)")
+        return [word for word in re.findall(r"[A-Za-z]{3,}", done.stderr) if word not in ("KiB", "MiB", "GiB")]
+    assert words("--no-record") == words("-o", "r.proctor") == words("--no-record", "--summary", "s.json")
+    assert "memory" in words("--no-record")
 
 
 def test_a_small_job_takes_little_memory(proctor):

@@ -65,7 +65,7 @@ static void test_the_limit_above_it_was_met(void **state)
     events("job.slice/", 9, 3);
     events("", 9, 3);
     killed(8);
-    pr_oom_read(&oom, &host, NAN);
+    pr_oom_read(&oom, &host);
     assert_exactly(oom.kills, 2);
     assert_exactly(oom.hits, 7);
     assert_exactly(oom.limit, 1073741824.0);
@@ -80,7 +80,7 @@ static void test_nothing_happened(void **state)
     open_under("cgroup-v2");
     events("job.slice/step-1.scope/", 4, 4);
     pr_oom_open(&oom, &host, 10, NULL, true);
-    pr_oom_read(&oom, &host, NAN);
+    pr_oom_read(&oom, &host);
     assert_exactly(oom.kills, 0);
     assert_exactly(oom.machine_kills, 0);
     assert_absent(oom.hits);
@@ -94,16 +94,16 @@ static void test_nothing_elsewhere(void **state)
     events("job.slice/step-1.scope/", 4, 4);
     pr_oom_open(&oom, &host, 10, NULL, false);
     killed(8);
-    events("job.slice/step-1.scope/", 4, 5);
-    pr_oom_read(&oom, &host, 0); /* samples know better */
+    pr_oom_read(&oom, &host);
     assert_exactly(oom.kills, 0);
     assert_absent(oom.machine_kills);
-    pr_oom_read(&oom, &host, 1);
+    events("job.slice/step-1.scope/", 4, 5);
+    pr_oom_read(&oom, &host);
     assert_exactly(oom.kills, 1);
     pr_oom_done(&oom);
     pr_oom_open(&oom, &host, 0, NULL, false);
     killed(9);
-    pr_oom_read(&oom, &host, NAN);
+    pr_oom_read(&oom, &host);
     assert_exactly(oom.machine_kills, 1);
 }
 
@@ -117,7 +117,7 @@ static void test_a_group_without_an_account(void **state)
     pr_oom_open(&oom, &host, 10, NULL, true);
     events("job.slice/", 1, 1);
     killed(6);
-    pr_oom_read(&oom, &host, NAN);
+    pr_oom_read(&oom, &host);
     assert_exactly(oom.kills, 1);
     assert_string_equal(oom.where, "/user.slice/job.slice");
 }
@@ -135,14 +135,14 @@ static void test_version_1(void **state)
     tree_write(dir, V1 "job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
     tree_write(dir, V1 "memory.failcnt", "8\n");
     tree_delete(dir, "proc/vmstat"); /* the groups tell by themselves */
-    pr_oom_read(&oom, &host, NAN);
+    pr_oom_read(&oom, &host);
     assert_exactly(oom.kills, 1);
     assert_exactly(oom.hits, 5);
     assert_exactly(oom.limit, 52428800);
     assert_string_equal(oom.where, "/outer");
     assert_true(oom.whole);
     tree_write(dir, V1 "job/worker/tasks", ""); /* whose kills are on its own account */
-    pr_oom_read(&oom, &host, NAN);
+    pr_oom_read(&oom, &host);
     assert_false(oom.whole);
 }
 
@@ -152,11 +152,11 @@ static void test_the_machine_alone(void **state)
     open_under("cgroup-v2");
     pr_oom_open(&oom, &host, 0, NULL, true);
     killed(7);
-    pr_oom_read(&oom, &host, NAN);
+    pr_oom_read(&oom, &host);
     assert_exactly(oom.machine_kills, 2);
     assert_absent(oom.kills);
     tree_delete(dir, "proc/vmstat"); /* an old kernel, or a sparse proc */
-    pr_oom_read(&oom, &host, NAN);
+    pr_oom_read(&oom, &host);
     assert_absent(oom.machine_kills);
 }
 
