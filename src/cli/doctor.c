@@ -288,7 +288,7 @@ static const struct {
 static const char *source_name(enum pr_read read)
 {
     for (int i = 0; i < MACHINE_COUNT; i++)
-        if (pr_machine_sources[i]->gives == read)
+        if (pr_machine_sources[i]->gives & read)
             return pr_machine_sources[i]->name;
     return "";
 }

@@ -52,6 +52,8 @@ enum pr_read {
     READ_LOAD = 65536,
     READ_NET = 131072,
     READ_GPU = 262144,
+    READ_CGROUP_REST = 524288, /* parts of its memory, and how many are in it */
+    READ_PSI_IO = 1048576,
 };
 
 /* What is to be said about a value besides the value. */

@@ -51,7 +51,7 @@ static bool is_shown(const struct pr_config *c, const struct pr_metric *m)
 /* What the lines at the end of a job say nothing of. */
 #define NOT_IN_LINES                                                                               \
     (READ_NET | READ_NETDEV | READ_DISKS | READ_SPACE | READ_LOAD | READ_MEMINFO | READ_CPUS |     \
-     READ_ENERGY)
+     READ_ENERGY | READ_CGROUP_REST | READ_PSI)
 
 struct pr_select pr_select_of(const struct pr_config *c)
 {

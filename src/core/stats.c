@@ -16,7 +16,8 @@ static void fill(void)
 {
     for (int id = 0; id < METRIC_COUNT; id++) {
         unsigned needs = pr_metrics[id].needs;
-        of_machine[id] = id < JOB_METRICS ? needs & READ_CGROUP : !(needs & READ_GPU);
+        of_machine[id] =
+            id < JOB_METRICS ? needs & (READ_CGROUP | READ_CGROUP_REST) : !(needs & READ_GPU);
         of_machine[id] &= pr_metrics[id].kind != KIND_HIGH_WATER; /* known in between, too */
         row_of[id + 1] = (short)(row_of[id] + pr_metric_has_quantiles((enum pr_metric_id)id));
     }

@@ -148,6 +148,19 @@ static void explain_gone(struct pr_machine *m, const struct place *p)
     pr_machine_explain(m, MACHINE_cgroup, "cgroup %s is gone", path_in(p));
 }
 
+static bool is_wanted(const struct pr_machine *m, const struct pr_cgroup_file *f)
+{
+    return m->reads & pr_metrics[f->rows[0].metric].needs;
+}
+
+static bool has_wanted_files(const struct pr_machine *m, enum pr_cgroup_account account)
+{
+    for (size_t i = 0; i < CGROUP_FILES; i++)
+        if (pr_cgroup_files[i].account == account && is_wanted(m, &pr_cgroup_files[i]))
+            return true;
+    return false;
+}
+
 /* Finds the directories, again where they are not what they were. t->text has so much of the
  * process's groups; 0 where they have to be read. */
 static void look(struct pr_machine *m, const struct pr_tick *t, struct group *g, size_t len)
@@ -160,8 +173,8 @@ static void look(struct pr_machine *m, const struct pr_tick *t, struct group *g,
     g->known = false;
     for (int i = 0; i < ACCOUNT_COUNT; i++) {
         struct place old = g->at[i];
-        bool root = false;
-        g->at[i] = r < 0 ? (struct place){0} : find(&v, (enum pr_cgroup_account)i, &root);
+        bool root = false, wanted = r == 0 && has_wanted_files(m, (enum pr_cgroup_account)i);
+        g->at[i] = wanted ? find(&v, (enum pr_cgroup_account)i, &root) : (struct place){0};
         if (root && !g->at[i].dir)
             explain_root(m, (enum pr_cgroup_account)i);
         if (old.dir && (!g->at[i].dir || g->at[i].version != old.version))
@@ -223,7 +236,8 @@ static int read_files(struct pr_machine *m, const struct pr_tick *t, struct grou
         const struct pr_cgroup_file *f = &pr_cgroup_files[i];
         const struct place *p = &g->at[f->account];
         if (!p->dir || (f->version && f->version != p->version) || g->file[i].absent ||
-            (f->costly && !detail) || (f->account == ACCOUNT_THROTTLE && g->throttle_too))
+            !is_wanted(m, f) || (f->costly && !detail) ||
+            (f->account == ACCOUNT_THROTTLE && g->throttle_too))
             continue;
         int r = read_file(m, t, g, i);
         if (r < 0)
@@ -262,7 +276,7 @@ static void settle(struct pr_machine *m, struct group *g)
     }
     g->moved = false;
     for (int id = METRIC_CPU_CGROUP; id <= METRIC_THREADS_CGROUP; id++)
-        if (isnan(raw[id]) && id != METRIC_MEM_CGROUP_PEAK)
+        if (isnan(raw[id]) && id != METRIC_MEM_CGROUP_PEAK && m->reads & pr_metrics[id].needs)
             pr_machine_explain(m, MACHINE_cgroup,
                                "it is not accounted for in the cgroups of this machine");
 }
@@ -356,4 +370,4 @@ static void close_it(void *state, bool close_fds)
 }
 
 const struct pr_machine_source pr_machine_source_cgroup = {
-    .name = "cgroup", .gives = READ_CGROUP, .read = read_it, .close = close_it};
+    .name = "cgroup", .gives = READ_CGROUP | READ_CGROUP_REST, .read = read_it, .close = close_it};

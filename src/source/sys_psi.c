@@ -71,6 +71,8 @@ static int read_it(struct pr_machine *m, const struct pr_tick *t, void **state)
     if (!h)
         return -ENOMEM;
     for (size_t i = 0; i < FILES; i++) {
+        if (!(m->reads & pr_metrics[files[i].some].needs))
+            continue;
         int r = read_file(m, t, &h->fd[i], i);
         any |= r == 0;
         first = first ? first : r;
@@ -95,4 +97,4 @@ static void close_it(void *state, bool close_files)
 }
 
 const struct pr_machine_source pr_machine_source_sys_psi = {
-    .name = "/proc/pressure", .gives = READ_PSI, .read = read_it, .close = close_it};
+    .name = "/proc/pressure", .gives = READ_PSI | READ_PSI_IO, .read = read_it, .close = close_it};

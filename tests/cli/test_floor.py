@@ -36,7 +36,8 @@ def test_starting_costs_little(proctor):
     assert over <= startup.MOST * slow * (20 if SANITIZED else 1), f"{over:.2f} ms, {slow:.2f} times as slow"
 
 
-UNTOLD = ("/net/dev>", "/diskstats>", "/sockstat>", "/proc/stat>")
+UNTOLD = ("/net/dev>", "/diskstats>", "/sockstat>", "/proc/stat>",
+          *(["/pressure/cpu>"] if Path("/proc/pressure/cpu").exists() else []))
 
 
 @pytest.mark.parametrize("words, told", [((), False), (("--match", "x"), False), (("--summary", "s.json"), True),

@@ -21,6 +21,7 @@ static char dir[TREE_PATH], text[65536];
 static struct pr_host host;
 static struct pr_machine m;
 static struct pr_tick tick;
+static unsigned wanted = READ_CGROUP | READ_CGROUP_REST;
 
 static int setup(void **state)
 {
@@ -41,7 +42,7 @@ static void begin(const char *root, const char *name)
 {
     struct proctor_error err;
     assert_int_equal(pr_host_open(&host, root, &err), 0);
-    pr_machine_init(&m, &host, READ_CGROUP);
+    pr_machine_init(&m, &host, wanted);
     m.of = name ? 0 : 10;
     m.cgroup = name;
     tick = (struct pr_tick){&host, 100 * NS_PER_S, text, sizeof text};
@@ -103,6 +104,30 @@ static void test_v1(void **state)
     assert_exactly(raw(OOM_KILLS), 4);
     assert_exactly(raw(THREADS_CGROUP), 5); /* pids has the process in another group */
     end();
+}
+
+/* What nobody asked for is in files that are not opened; it is no failure either. */
+static void test_the_rest_only_where_it_is_wanted(void **state)
+{
+    (void)state;
+    static const char *const fixtures[] = {FIXTURES "/cgroup-v1", FIXTURES "/cgroup-v2"};
+    for (size_t i = 0; i < 2; i++) {
+        wanted = READ_CGROUP;
+        begin(fixtures[i], NULL);
+        assert_false(isnan(raw(CPU_CGROUP)) || isnan(raw(MEM_CGROUP)) || isnan(raw(OOM_KILLS)));
+        assert_absent(raw(MEM_CGROUP_ANON));
+        assert_absent(raw(MEM_CGROUP_KERNEL));
+        assert_absent(raw(THREADS_CGROUP));
+        assert_null(why());
+        end();
+        wanted = READ_CGROUP_REST;
+        begin(fixtures[i], NULL);
+        assert_absent(raw(CPU_CGROUP));
+        assert_absent(raw(MEM_CGROUP));
+        assert_false(isnan(raw(MEM_CGROUP_ANON)) || isnan(raw(THREADS_CGROUP)));
+        end();
+    }
+    wanted = READ_CGROUP | READ_CGROUP_REST;
 }
 
 /* cpuacct is not mounted here: version 2 has the time, version 1 the throttling and memory. */
@@ -585,6 +610,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_v2),
         TEST(test_v1),
+        TEST(test_the_rest_only_where_it_is_wanted),
         TEST(test_hybrid),
         TEST(test_cpuacct_goes_before_v2),
         TEST(test_a_group_without_controllers_is_accounted_for_above),

@@ -53,6 +53,9 @@ static void test_only_what_is_needed_is_read(void **state)
         {"mem.ratio", READ_STAT | READ_SMAPS | READ_STATM}, /* PSS, else RSS */
         {"fds", READ_STAT | READ_FD},
         {"procs", READ_STAT},
+        {"mem.cgroup", READ_STAT | READ_CGROUP}, /* one file, and not that of its parts */
+        {"mem.cgroup.file", READ_STAT | READ_CGROUP_REST},
+        {"system.psi.io.full", READ_STAT | READ_PSI_IO},
         {"mem.swap", READ_STAT | READ_STATUS},
         {"mem.pss,fds", READ_STAT | READ_SMAPS | READ_FD},
     };

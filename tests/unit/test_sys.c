@@ -678,6 +678,18 @@ static void test_pressure(void **state)
     assert_null(pr_machine_reason(&m, METRIC_SYSTEM_PSI_IO));
 }
 
+static void test_only_the_pressure_that_is_wanted(void **state)
+{
+    (void)state;
+    m.reads = READ_PSI_IO;
+    pressure("io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n");
+    read_at(1);
+    assert_exactly(m.value[METRIC_SYSTEM_PSI_IO], 0);
+    assert_absent(m.value[METRIC_SYSTEM_PSI_CPU]);
+    assert_null(
+        pr_machine_reason(&m, METRIC_SYSTEM_PSI_CPU)); /* that it is not there nobody asked */
+}
+
 static void test_a_kernel_without_pressure(void **state)
 {
     (void)state;
@@ -694,7 +706,7 @@ static void test_a_kernel_without_pressure(void **state)
 static void test_pressure_that_was_turned_off(void **state)
 {
     (void)state;
-    m.reads = READ_PSI;
+    m.reads = READ_PSI | READ_PSI_IO;
     host.held = true;
     pressure("cpu", "");
     pressure("memory", "");
@@ -920,6 +932,7 @@ int main(void)
         TEST(test_netdev_line),
         TEST(test_many_interfaces),
         TEST(test_pressure),
+        TEST(test_only_the_pressure_that_is_wanted),
         TEST(test_a_kernel_without_pressure),
         TEST(test_pressure_that_was_turned_off),
         TEST(test_one_pressure_file_is_broken),
