@@ -27,7 +27,8 @@
 #define TURN_NS     (2 * NS_PER_S / 1000)  /* then it is the sampler's turn again */
 #define DRAIN_NS    (50 * NS_PER_S / 1000) /* nobody can keep us from ending */
 #define DRAIN_MOST  20000
-#define FILES_LEAST 64 /* that may be open; below, there is no socket */
+#define FILES_LEAST 64       /* that may be open; below, there is no socket */
+#define TIDY_AFTER  NS_PER_S /* a shorter run costs little: it leaves that to longer ones */
 
 struct pr_client {
     int fd;
@@ -54,10 +55,13 @@ static int bind_to(struct pr_server *v, const char *directory, const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", directory, name);
-    if (bind(v->listener, (struct sockaddr *)&address, sizeof address) < 0)
-        return -errno;
+    mode_t mask = umask(0177); /* it is born closed to everybody else; we have one thread yet */
+    int r = bind(v->listener, (struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0;
+    umask(mask);
+    if (r < 0)
+        return r;
     memcpy(v->path, address.sun_path, sizeof v->path);
-    return chmod(v->path, 0600) < 0 || listen(v->listener, BACKLOG) < 0 ? -errno : 0;
+    return listen(v->listener, BACKLOG) < 0 ? -errno : 0;
 }
 
 static int listen_on(struct pr_server *v, const char *run_id)
@@ -67,9 +71,8 @@ static int listen_on(struct pr_server *v, const char *run_id)
     int r = pr_socket_directory(directory, sizeof directory, strlen(name) + sizeof ".1234567890");
     if (r < 0)
         return r;
-    pr_socket_tidy(directory);
     v->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (v->listener < 0 || fchmod(v->listener, 0600) < 0)
+    if (v->listener < 0)
         return -errno;
     r = bind_to(v, directory, name);
     if (r != -EADDRINUSE)
@@ -102,13 +105,12 @@ static int open_all(struct pr_server *v, const char *run_id)
         return -EMFILE; /* samples need them more */
     v->events = epoll_create1(EPOLL_CLOEXEC);
     v->talk = epoll_create1(EPOLL_CLOEXEC);
-    v->pause = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (v->events < 0 || v->talk < 0 || v->pause < 0)
+    if (v->events < 0 || v->talk < 0)
         return -errno;
+    v->opened = pr_clock_boot();
     int r = listen_on(v, run_id);
     r = r < 0 ? r : watch(v->talk, v->listener, WHO_LISTENER);
-    r = r < 0 ? r : watch(v->events, v->talk, WHO_TALK);
-    return r < 0 ? r : watch(v->events, v->pause, WHO_PAUSE);
+    return r < 0 ? r : watch(v->events, v->talk, WHO_TALK);
 }
 
 void pr_server_open(struct pr_server *v, const char *run_id)
@@ -138,11 +140,21 @@ static void drop(struct pr_server *v, size_t i)
     v->clients[i] = NULL;
 }
 
+/* And what recorders that were killed have left beside it. */
+static void remove_socket(struct pr_server *v)
+{
+    if (!*v->path)
+        return;
+    unlink(v->path);
+    *strrchr(v->path, '/') = '\0';
+    if (pr_clock_boot() - v->opened >= TIDY_AFTER)
+        pr_socket_tidy(v->path);
+    *v->path = '\0';
+}
+
 void pr_server_close(struct pr_server *v)
 {
-    if (*v->path)
-        unlink(v->path);
-    *v->path = '\0';
+    remove_socket(v);
     for (size_t i = 0; i < SERVER_CLIENTS; i++)
         drop(v, i);
     close_fd(&v->listener);
@@ -350,10 +362,21 @@ static void count_from(struct pr_server *v, int64_t now)
     v->count = 0;
 }
 
+/* As a rule it is never needed. */
+static void have_timer(struct pr_server *v)
+{
+    if (v->pause >= 0)
+        return;
+    v->pause = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (v->pause >= 0 && watch(v->events, v->pause, WHO_PAUSE) < 0)
+        close_fd(&v->pause);
+}
+
 /* Nobody is listened to until then; 0 for now, which disarms the timer. */
 static void listen_at(struct pr_server *v, int64_t until)
 {
     struct itimerspec when = {.it_value = {until / NS_PER_S, until % NS_PER_S}};
+    have_timer(v);
     v->paused = timerfd_settime(v->pause, TFD_TIMER_ABSTIME, &when, NULL) == 0 && until;
     struct epoll_event talk = {.events = v->paused ? 0 : EPOLLIN,
                                .data.u64 = (uint64_t)WHO_TALK << 32 | (unsigned)v->talk};

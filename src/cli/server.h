@@ -15,8 +15,9 @@ struct pr_server {
     int listener;
     int events;     /* readable when there is something to do: who has ended, and these two */
     int talk;       /* who connects and what they say; not looked at while paused */
-    int pause;      /* a timer: it goes on */
+    int pause;      /* a timer: it goes on; made at the first pause */
     bool paused;    /* enough for now */
+    int64_t opened; /* boot time */
     int64_t window; /* boot time at which counting began */
     unsigned count, watched; /* requests since then; processes that phases end with */
     uint64_t turn, first;    /* how often somebody has spoken; who is served first, counting on */

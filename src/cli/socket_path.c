@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/socket_path.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -13,6 +12,8 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "util/fs.h"
 
 #define LOOKS_MOST 100 /* at old sockets */
 #define OLD        10  /* seconds: a younger one may be about to be listened on */
@@ -67,33 +68,41 @@ int pr_socket_directory(char *path, size_t size, size_t name_len)
     return r;
 }
 
-static bool is_dead(int directory, const char *directory_name, const char *name)
+/* Nobody listens on it, and nobody is about to. */
+static bool is_dead(const struct sockaddr_un *address)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat st;
-    size_t len = strlen(name);
-    if (len < 5 || strcmp(name + len - 5, ".sock") != 0 ||
-        fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(st.st_mode) ||
+    if (lstat(address->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode) ||
         time(NULL) - st.st_mtime < OLD)
         return false;
-    if (snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", directory_name, name) >=
-        (int)sizeof address.sun_path)
-        return false;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool dead = fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) < 0 &&
+    bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof *address) < 0 &&
                 errno == ECONNREFUSED;
     if (fd >= 0)
         close(fd);
     return dead;
 }
 
+struct tidying {
+    const char *directory;
+    int looks;
+};
+
+static bool tidy_one(void *of, const char *name)
+{
+    struct tidying *t = of;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const size_t size = sizeof address.sun_path, len = strlen(name);
+    bool good = len >= 5 && strcmp(name + len - 5, ".sock") == 0 &&
+                (size_t)snprintf(address.sun_path, size, "%s/%s", t->directory, name) < size;
+    if (good && is_dead(&address))
+        unlink(address.sun_path);
+    return ++t->looks < LOOKS_MOST;
+}
+
 void pr_socket_tidy(const char *directory)
 {
-    DIR *dir = opendir(directory);
-    struct dirent *entry;
-    for (int looks = 0; dir && looks < LOOKS_MOST && (entry = readdir(dir)); looks++)
-        if (is_dead(dirfd(dir), directory, entry->d_name))
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    if (dir)
-        closedir(dir);
+    _Alignas(16) char room[4096];
+    struct tidying t = {.directory = directory};
+    pr_fs_list(AT_FDCWD, directory, room, sizeof room, tidy_one, &t);
 }

@@ -60,9 +60,6 @@ int pr_session_init(struct pr_session *s, const struct pr_config *config, struct
     const char *parent = getenv("PROCTOR_RUN_ID");
     snprintf(s->parent, sizeof s->parent, "%s", parent ? parent : "");
     pr_machine_init(&s->machine, &s->host, s->select.reads);
-    s->text = malloc(SESSION_TEXT);
-    if (!s->text)
-        return pr_error(err, ENOMEM, "out of memory");
     int r = pr_matches_init(&s->matches, &config->match, err);
     s->set.with_mean = config->average > 1;
     s->set.with_names = s->matches.count > 0;
@@ -422,10 +419,9 @@ static void free_memory(struct pr_session *s)
     pr_phases_done(&s->phases, !s->stuck);
     pr_oom_done(&s->oom);
     free(s->left);
-    free(s->text);
     free(s->file);
     s->left = NULL;
-    s->text = s->file = NULL;
+    s->file = NULL;
 }
 
 void pr_session_done(struct pr_session *s)

@@ -75,9 +75,9 @@ struct pr_session {
     bool children_ignored; /* by a member: those that end between samples leave no account */
     struct pr_left *left;  /* who is still running at the end */
     size_t left_count, own_sink_count;   /* of the latter those that no queue has yet */
-    char *text;                          /* SESSION_TEXT bytes */
     const char *run_id;                  /* the one that was asked for, else own_id */
     char own_id[64], parent[128], *file; /* the run that we are part of; ours, NULL for none */
+    char text[SESSION_TEXT];             /* what is being read */
 };
 
 /* A new run id into text: YYYYMMDDTHHMMSSZ-8hex. */

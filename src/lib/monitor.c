@@ -242,7 +242,7 @@ static void introduce(struct proctor_monitor *m)
     bool tree = target->kind == TARGET_TREE, group = target->kind == TARGET_GROUP;
     pid_t pgid = group ? target->root : !tree ? getpgrp() : 0;
     struct pr_session *s = &m->session;
-    if (tree)
+    if (tree && pr_config_is_told(&m->config))
         pr_directory_read(&s->host, target->root, m->facts.cwd, sizeof m->facts.cwd);
     if (tree && !s->host.foreign)
         pgid = getpgid(target->root);

@@ -27,7 +27,7 @@ static bool in_list(struct pr_scan list, const char *name)
 }
 
 /* Is it a mount of the hierarchy of this controller? "" is version 2, NULL is any. */
-static bool fits(const struct pr_mount *m, const char *controller)
+static bool fits(const struct pr_cgroup_mount *m, const char *controller)
 {
     bool v1 = pr_scan_equals(m->type, "cgroup"), v2 = pr_scan_equals(m->type, "cgroup2");
     if (!controller)
@@ -132,18 +132,14 @@ bool pr_cgroup_exists(const struct pr_host *host, const char *dir)
 }
 
 /* The place below this mount; false where the mount does not show the path. */
-static bool place(const struct pr_host *host, const struct pr_mount *m, const char *path,
+static bool place(const struct pr_host *host, const struct pr_cgroup_mount *m, const char *path,
                   struct pr_cgroup_place *ret)
 {
-    char root[CGROUP_DIR], point[CGROUP_DIR];
-    if (!pr_mount_unescape(m->root, root, sizeof root) ||
-        !pr_mount_unescape(m->point, point, sizeof point))
-        return false;
-    const char *rest = below(path, root);
-    size_t top = strlen(point + (*point == '/'));
+    const char *rest = below(path, m->root), *point = m->point + (*m->point == '/');
+    size_t top = strlen(point);
     if (!rest || goes_up(rest) || top + strlen(rest) >= sizeof ret->dir)
         return false;
-    snprintf(ret->dir, sizeof ret->dir, "%s%s", point + (*point == '/'), rest);
+    snprintf(ret->dir, sizeof ret->dir, "%s%s", point, rest);
     ret->top = top;
     ret->exists = pr_cgroup_exists(host, ret->dir);
     return true;
@@ -156,7 +152,7 @@ static bool place_anywhere(const struct pr_cgroup_view *v, const char *controlle
     struct pr_cgroup_place here;
     bool found = false;
     for (size_t i = 0; i < v->mount_count; i++) {
-        const struct pr_mount *m = &v->mounts[i];
+        const struct pr_cgroup_mount *m = &v->mounts[i];
         if (!fits(m, controller) || !place(v->host, m, path, &here) || (found && !here.exists))
             continue;
         *ret = here;
@@ -171,8 +167,8 @@ bool pr_cgroup_top(const struct pr_cgroup_view *v, const char *controller,
                    struct pr_cgroup_place *ret)
 {
     for (size_t i = 0; i < v->mount_count; i++) {
-        struct pr_mount m = v->mounts[i];
-        m.root = pr_scan_of("/", 1);
+        struct pr_cgroup_mount m = v->mounts[i];
+        m.root = "/";
         if (fits(&m, controller) && place(v->host, &m, "/", ret))
             return true;
     }
@@ -181,22 +177,18 @@ bool pr_cgroup_top(const struct pr_cgroup_view *v, const char *controller,
 
 /* The mount that a directory lies below, the innermost where they are nested, and the path of the
  * group in its hierarchy. */
-static bool path_of_dir(const struct pr_cgroup_view *v, const char *dir, struct pr_mount *ret,
-                        char *ret_path, size_t size)
+static bool path_of_dir(const struct pr_cgroup_view *v, const char *dir,
+                        struct pr_cgroup_mount *ret, char *ret_path, size_t size)
 {
-    char root[CGROUP_DIR], point[CGROUP_DIR];
     size_t best = 0;
     for (size_t i = 0; i < v->mount_count; i++) {
-        const struct pr_mount *m = &v->mounts[i];
-        if (!pr_mount_unescape(m->root, root, sizeof root) ||
-            !pr_mount_unescape(m->point, point, sizeof point) || strlen(point) < best)
+        const struct pr_cgroup_mount *m = &v->mounts[i];
+        const char *rest = below(dir, m->point);
+        if (!rest || strlen(m->point) < best || strlen(m->root) + strlen(rest) >= size)
             continue;
-        const char *rest = below(dir, point);
-        if (!rest || strlen(root) + strlen(rest) >= size)
-            continue;
-        snprintf(ret_path, size, "%s%s", strcmp(root, "/") || !*rest ? root : "", rest);
+        snprintf(ret_path, size, "%s%s", strcmp(m->root, "/") || !*rest ? m->root : "", rest);
         *ret = *m;
-        best = strlen(point);
+        best = strlen(m->point);
     }
     return best > 0;
 }
@@ -205,7 +197,7 @@ static bool find_named(const struct pr_cgroup_view *v, const char *controller,
                        struct pr_cgroup_place *ret)
 {
     char name[CGROUP_DIR], real[CGROUP_DIR], path[CGROUP_DIR];
-    struct pr_mount m;
+    struct pr_cgroup_mount m;
     if (!*v->name || !tidy(v->name, name, sizeof name))
         return false;
     bool is_dir = *v->name == '/' && (path_of_dir(v, name, &m, path, sizeof path) ||
@@ -247,11 +239,32 @@ static int read_groups(struct pr_cgroup_view *v, pid_t pid)
                : pr_fs_slurp(v->host->proc, file, &v->groups, &v->groups_len);
 }
 
+/* In place: it gets no longer, and a blank stands behind it. */
+static const char *unescaped(struct pr_cgroup_view *v, struct pr_scan s)
+{
+    char *text = v->table + (s.p - v->table);
+    pr_mount_unescape(s, text, (size_t)(s.end - s.p) + 1);
+    return text;
+}
+
+static bool add_mount(struct pr_cgroup_view *v, size_t *room, const struct pr_cgroup_mount *m)
+{
+    if (v->mount_count == *room) {
+        *room = *room ? *room * 2 : 16;
+        struct pr_cgroup_mount *more = realloc(v->mounts, *room * sizeof *more);
+        if (!more)
+            return false;
+        v->mounts = more;
+    }
+    v->mounts[v->mount_count++] = *m;
+    return true;
+}
+
 /* Each controller is looked for among them: what is something else is left out once. */
 static int read_mounts(struct pr_cgroup_view *v)
 {
     static const char word[] = " - cgroup";
-    struct pr_mount m;
+    struct pr_mount found;
     size_t len, room = 0;
     int r = pr_mount_table(v->host, &v->table, &len);
     if (r < 0)
@@ -259,16 +272,12 @@ static int read_mounts(struct pr_cgroup_view *v)
     struct pr_scan s = pr_scan_of(v->table, len), line;
     while (pr_scan_line(&s, &line)) {
         if (!memmem(line.p, (size_t)(line.end - line.p), word, sizeof word - 1) ||
-            !pr_mount_next(&line, &m) || !fits(&m, NULL))
+            !pr_mount_next(&line, &found))
             continue;
-        if (v->mount_count == room) {
-            room = room ? room * 2 : 16;
-            struct pr_mount *more = realloc(v->mounts, room * sizeof *more);
-            if (!more)
-                return -ENOMEM;
-            v->mounts = more;
-        }
-        v->mounts[v->mount_count++] = m;
+        struct pr_cgroup_mount m = {found.type, found.options, unescaped(v, found.root),
+                                    unescaped(v, found.point)};
+        if (fits(&m, NULL) && !add_mount(v, &room, &m))
+            return -ENOMEM;
     }
     return 0;
 }

@@ -10,11 +10,17 @@ struct pr_cgroup_place {
     bool exists;
 };
 
+/* A mount of cgroups; root and point as they are, in the table's memory. */
+struct pr_cgroup_mount {
+    struct pr_scan type, options;
+    const char *root, *point;
+};
+
 struct pr_cgroup_view {
     const struct pr_host *host;
-    const char *name;        /* as the user has it, borrowed; NULL where it is that of a process */
-    char *table;             /* mountinfo */
-    struct pr_mount *mounts; /* what of it are cgroups */
+    const char *name; /* as the user has it, borrowed; NULL where it is that of a process */
+    char *table;      /* mountinfo */
+    struct pr_cgroup_mount *mounts;
     size_t mount_count;
     char *groups;
     size_t groups_len;

@@ -68,27 +68,41 @@ static bool subtract_threads(double since, double *value)
     return good;
 }
 
-/* Has this process, also before it became this program, never waited for anybody and never had
- * another thread? Whoever has run has had page faults; threads that have ended are in those of the
- * process. */
-static bool is_alone(void)
+/* Threads that have ended are in what the process has. */
+static bool has_one_thread(void)
 {
-    struct rusage children, thread, all;
-    return getrusage(RUSAGE_CHILDREN, &children) == 0 && children.ru_minflt == 0 &&
-           children.ru_majflt == 0 && children.ru_nvcsw == 0 &&
-           getrusage(RUSAGE_THREAD, &thread) == 0 && getrusage(RUSAGE_SELF, &all) == 0 &&
+    struct rusage thread, all;
+    return getrusage(RUSAGE_THREAD, &thread) == 0 && getrusage(RUSAGE_SELF, &all) == 0 &&
            thread.ru_minflt > 0 && thread.ru_minflt == all.ru_minflt &&
            thread.ru_majflt == all.ru_majflt && thread.ru_nvcsw == all.ru_nvcsw;
 }
 
+/* Has it never waited for anybody? Whoever has run has had page faults. */
+static bool has_no_children(void)
+{
+    struct rusage children;
+    return getrusage(RUSAGE_CHILDREN, &children) == 0 && children.ru_minflt == 0 &&
+           children.ru_majflt == 0 && children.ru_nvcsw == 0;
+}
+
+static bool subtract_all(double since, double *value)
+{
+    char tid[16];
+    if (!has_one_thread())
+        return subtract_threads(since, value);
+    snprintf(tid, sizeof tid, "%d", (int)gettid());
+    return subtract_thread(tid, &since, value);
+}
+
+/* This process is who it was before it became this program, too. */
 void pr_self_absorbed_io(double *value)
 {
     for (size_t i = 0; i < IO_ROWS; i++)
         value[pr_io_rows[i].metric] = 0;
-    if (is_alone())
+    if (has_no_children() && has_one_thread())
         return;
     ssize_t n = read_io("/proc/self/io", value);
-    bool good = n > 0 && subtract_threads((double)n, value);
+    bool good = n > 0 && subtract_all((double)n, value);
     for (size_t i = 0; i < IO_ROWS; i++)
         if (!good)
             value[pr_io_rows[i].metric] = NAN;
@@ -120,7 +134,8 @@ double pr_self_copy_peak(pid_t child)
 {
     char path[32], text[128];
     uint64_t all, resident; /* pages; it has only grown */
-    /* What it still touches on its way to exec, which differs from time to time. */
+    /* What it still touches on its way to exec, which differs from time to time, and, where it had
+     * no CPU yet, on its way to where it waits. */
     const double more = 1024 * 1024;
     snprintf(path, sizeof path, "/proc/%d/statm", (int)child);
     ssize_t n = pr_fs_read(AT_FDCWD, path, text, sizeof text);

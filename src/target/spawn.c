@@ -16,12 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    GO,
-    REPORT,
-    READY,
-    PIPES
-}; /* to the child; from it, closing on exec; from it, closing now */
+enum { GO, REPORT, PIPES }; /* to the child; from it, closing on exec */
 
 static void close_pipes(int pipes[PIPES][2])
 {
@@ -80,8 +75,6 @@ __attribute__((noreturn)) static void child(const struct pr_spawn *s, int pipes[
     int queued = 0;
     close_end(&pipes[GO][1]);
     close_end(&pipes[REPORT][0]);
-    close_end(&pipes[READY][0]);
-    close_end(&pipes[READY][1]); /* from here on we do not grow any more */
     wait_for(pipes[GO][0]);
     if (ioctl(pipes[GO][0], FIONREAD, &queued) < 0 || queued == 0)
         _exit(125); /* proctor is gone, or has called it off */
@@ -109,7 +102,7 @@ static pid_t fork_into(struct pr_spawn *s)
 
 int pr_spawn_hold(struct pr_spawn *s)
 {
-    int pipes[PIPES][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, code = 0;
+    int pipes[PIPES][2] = {{-1, -1}, {-1, -1}}, code = 0;
     for (int i = 0; i < PIPES && code == 0; i++)
         if (pipe2(pipes[i], O_CLOEXEC) < 0)
             code = errno;
@@ -123,11 +116,8 @@ int pr_spawn_hold(struct pr_spawn *s)
     }
     close_end(&pipes[GO][0]);
     close_end(&pipes[REPORT][1]);
-    close_end(&pipes[READY][1]);
-    wait_for(pipes[READY][0]);
     s->go = pipes[GO][1];
     s->report = pipes[REPORT][0];
-    close(pipes[READY][0]);
     return 0;
 }
 

@@ -26,7 +26,7 @@ struct pr_spawn {
 void pr_spawn_expect(struct pr_spawn *s);
 /* One of them, as NAME=VALUE; what has no room is left out. */
 void pr_spawn_add(struct pr_spawn *s, const char *name, const char *value);
-/* Forks a child that holds still until it is released; returns when it does. 0 or -errno. */
+/* Forks a child that holds still until it is released. 0 or -errno. */
 int pr_spawn_hold(struct pr_spawn *s);
 /* Lets it exec; returns once it has: 0, or -errno of the exec, and the child is gone then. */
 int pr_spawn_release(struct pr_spawn *s);
