@@ -55,11 +55,8 @@ static int bind_to(struct pr_server *v, const char *directory, const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", directory, name);
-    mode_t mask = umask(0177); /* it is born closed to everybody else; we have one thread yet */
-    int r = bind(v->listener, (struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0;
-    umask(mask);
-    if (r < 0)
-        return r;
+    if (bind(v->listener, (struct sockaddr *)&address, sizeof address) < 0)
+        return -errno;
     memcpy(v->path, address.sun_path, sizeof v->path);
     return listen(v->listener, BACKLOG) < 0 ? -errno : 0;
 }
@@ -72,7 +69,7 @@ static int listen_on(struct pr_server *v, const char *run_id)
     if (r < 0)
         return r;
     v->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (v->listener < 0)
+    if (v->listener < 0 || fchmod(v->listener, 0600) < 0) /* its file is born with this */
         return -errno;
     r = bind_to(v, directory, name);
     if (r != -EADDRINUSE)
@@ -105,12 +102,14 @@ static int open_all(struct pr_server *v, const char *run_id)
         return -EMFILE; /* samples need them more */
     v->events = epoll_create1(EPOLL_CLOEXEC);
     v->talk = epoll_create1(EPOLL_CLOEXEC);
-    if (v->events < 0 || v->talk < 0)
+    v->pause = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (v->events < 0 || v->talk < 0 || v->pause < 0)
         return -errno;
     v->opened = pr_clock_boot();
     int r = listen_on(v, run_id);
     r = r < 0 ? r : watch(v->talk, v->listener, WHO_LISTENER);
-    return r < 0 ? r : watch(v->events, v->talk, WHO_TALK);
+    r = r < 0 ? r : watch(v->events, v->talk, WHO_TALK);
+    return r < 0 ? r : watch(v->events, v->pause, WHO_PAUSE);
 }
 
 void pr_server_open(struct pr_server *v, const char *run_id)
@@ -362,21 +361,10 @@ static void count_from(struct pr_server *v, int64_t now)
     v->count = 0;
 }
 
-/* As a rule it is never needed. */
-static void have_timer(struct pr_server *v)
-{
-    if (v->pause >= 0)
-        return;
-    v->pause = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (v->pause >= 0 && watch(v->events, v->pause, WHO_PAUSE) < 0)
-        close_fd(&v->pause);
-}
-
 /* Nobody is listened to until then; 0 for now, which disarms the timer. */
 static void listen_at(struct pr_server *v, int64_t until)
 {
     struct itimerspec when = {.it_value = {until / NS_PER_S, until % NS_PER_S}};
-    have_timer(v);
     v->paused = timerfd_settime(v->pause, TFD_TIMER_ABSTIME, &when, NULL) == 0 && until;
     struct epoll_event talk = {.events = v->paused ? 0 : EPOLLIN,
                                .data.u64 = (uint64_t)WHO_TALK << 32 | (unsigned)v->talk};

@@ -15,7 +15,7 @@ struct pr_server {
     int listener;
     int events;     /* readable when there is something to do: who has ended, and these two */
     int talk;       /* who connects and what they say; not looked at while paused */
-    int pause;      /* a timer: it goes on; made at the first pause */
+    int pause;      /* a timer: it goes on; there before one is needed for want of descriptors */
     bool paused;    /* enough for now */
     int64_t opened; /* boot time */
     int64_t window; /* boot time at which counting began */

@@ -50,6 +50,11 @@ def wait_until(condition, what, timeout=PATIENCE):
         time.sleep(0.005)
 
 
+def cpu_of(pid):
+    """Seconds of CPU time that a process has used."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
 def state_of(pid):
     """The state letter of a process; None when it is gone."""
     try:

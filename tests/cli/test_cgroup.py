@@ -195,15 +195,20 @@ def test_why_a_job_died(proctor, make_group):
     limit = next(f for f in ("memory.max", "memory.limit_in_bytes") if (group.path / f).exists())
     (group.path / limit).write_text(str(40 << 20))
     hungry = "/usr/bin/python3 -c 'import time; time.sleep(0.3); x = bytearray(200 << 20)'"
-    command = f"echo $$ > {group.procs}; exec {proctor.path} run -i 50ms --summary {proctor.summary_file} {hungry}"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, **proctor.options({}))
-    assert done.returncode == -9
+
+    def died(*options):
+        words = " ".join(map(str, (proctor.path, "run", "-i", "50ms", *options)))
+        done = subprocess.run(["sh", "-c", f"echo $$ > {group.procs}; exec {words} {hungry}"], capture_output=True,
+                              text=True, timeout=60, **proctor.options({}))
+        assert done.returncode == -9
+        return done.stderr
+
+    said = died("--summary", proctor.summary_file)
     finding, = proctor.summary()["findings"]
     assert finding.startswith("the job ran out of memory: the kernel killed") and "40.0 MiB" in finding
-    assert "python3" in finding and finding in done.stderr
-    command = command.replace(f"--summary {proctor.summary_file}", "--no-record")  # where no machine is asked
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, **proctor.options({}))
-    assert done.returncode == -9 and "the job ran out of memory: the kernel killed 1 process" in done.stderr
+    assert "python3" in finding and finding in said
+    # where no machine is asked
+    assert "the job ran out of memory: the kernel killed 1 process" in died("--no-record")
     done, summary = proctor.recorded("sh", "-c", "kill -9 $$")
     assert done.returncode == -9
     finding, = summary["findings"]

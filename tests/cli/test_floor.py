@@ -17,12 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from benchmark import startup  # noqa: E402
 from proctor_cli import SANITIZED, SLACK, numbers, read_csv, skip_visibly, wait_until
 
-READER_COSTS = 1.9  # ms of CPU, on the slowest machine that was looked at, when nobody disturbs it
+READER_COSTS = 1.5  # ms of CPU, on the slowest machine that was looked at, when nobody disturbs it
 IDLERS = "for i in $(seq {}); do sleep 60 & done; echo ready; wait"
-
-
-def clock_of(pid):
-    return time.clock_gettime((~pid << 3) | 2)
 
 
 def test_starting_costs_little(proctor):
