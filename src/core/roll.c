@@ -2,6 +2,7 @@
 #include "core/roll.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -83,11 +84,18 @@ static void fold(struct pr_roll *r, const struct pr_roll_entry *e)
         c->io[i] += pr_value_known(e->io[i]);
 }
 
+static bool was_killed(int status)
+{
+    return status >= 0 && (WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL
+                                               : WEXITSTATUS(status) == 128 + SIGKILL);
+}
+
 /* --- entries ---------------------------------------------------------------------------------- */
 
 void pr_roll_add(struct pr_roll *r, const struct pr_roll_entry *entry)
 {
     r->unsampled += entry->looks == 0;
+    r->killed |= was_killed(entry->status);
     fold(r, entry);
     size_t piece = r->count / ROLL_PIECE;
     bool full = r->count == ROLL_MOST;

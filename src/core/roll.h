@@ -50,6 +50,7 @@ struct pr_roll {
     unsigned long unsampled; /* those that no sample had, as far as is known */
     unsigned long recorded;  /* of those, who never was a member: known by a record alone */
     uint64_t at_first;       /* members that the first sample had */
+    bool killed;             /* somebody was, by SIGKILL or what a shell makes of it */
     double forks;            /* of the machine while we looked; NaN for unknown */
     struct pr_roll_command *commands;
     size_t command_count, command_cap;

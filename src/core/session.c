@@ -236,6 +236,7 @@ static void find_place(struct pr_session *s)
             s->machine.of = s->set.items[k]->pid;
     if ((asked || !s->machine.of) && !s->machine.moved)
         return;
+    s->oom.left |= s->machine.moved;
     s->machine.moved = false;
     set_limits(s);
 }

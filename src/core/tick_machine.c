@@ -55,8 +55,10 @@ void pr_tick_kills(struct pr_session *s)
     double known = s->oom_kills;
     s->oom_kills = fmax(s->oom.kills, known);
     say_kills(s, s->stats.seconds, s->oom_kills - known, "of the cgroup");
+    /* One of the job's may have been killed in a group that nobody looks at, of a container. */
+    bool others = s->oom.whole && !s->roll.killed;
     say_kills(s, s->stats.seconds, s->oom.machine_kills - s->oom_kills,
-              s->oom.whole ? OOM_ELSEWHERE : "on this machine");
+              others ? OOM_ELSEWHERE : "on this machine");
 }
 
 void pr_tick_machine(struct pr_session *s, int64_t now)

@@ -151,7 +151,7 @@ void pr_oom_read(struct pr_oom *o, const struct pr_host *host)
         if (hits > 0 && !(o->hits > 0))
             take_hit(o, host, level, hits);
     }
-    o->whole = !isnan(o->kills) && (o->version == 2 || has_none_below(o, host));
+    o->whole = !o->left && !isnan(o->kills) && (o->version == 2 || has_none_below(o, host));
 }
 
 void pr_oom_done(struct pr_oom *o)

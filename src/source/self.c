@@ -136,11 +136,11 @@ double pr_self_copy_peak(pid_t child)
     uint64_t all, resident; /* pages; it has only grown */
     /* What it still touches on its way to exec, which differs from time to time, and, where it had
      * no CPU yet, on its way to where it waits. */
-    const double more = 1024 * 1024;
+    const double page = (double)sysconf(_SC_PAGESIZE), more = fmax(1024 * 1024, 32 * page);
     snprintf(path, sizeof path, "/proc/%d/statm", (int)child);
     ssize_t n = pr_fs_read(AT_FDCWD, path, text, sizeof text);
     struct pr_scan s = pr_scan_of(text, n > 0 ? (size_t)n : 0);
     if (!pr_scan_u64(&s, &all) || !pr_scan_u64(&s, &resident))
         return NAN;
-    return (double)resident * (double)sysconf(_SC_PAGESIZE) + more;
+    return (double)resident * page + more;
 }

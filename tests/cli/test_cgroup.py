@@ -217,6 +217,27 @@ def test_why_a_job_died(proctor, make_group):
     assert summary["findings"] == []
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_whose_kill_it_was(proctor, make_group, own):
+    """One of the job's went to another group, as containers do, and was killed there: the job's group has no account of
+    it. Where nobody of the job was killed it is said whose it was not."""
+    group, other = make_group("memory"), make_group("memory")
+    limit = next(f for f in ("memory.max", "memory.limit_in_bytes") if (other.path / f).exists())
+    (other.path / limit).write_text(str(40 << 20))
+    hungry = f"echo $$ > {other.procs}; exec /usr/bin/python3 -c 'x = bytearray(200 << 20)'"
+    (proctor.work / "hungry.sh").write_text(hungry)
+    (proctor.work / "job.sh").write_text("sh hungry.sh; exit $?" if own else "echo; read x")
+    run = f"echo $$ > {group.procs}; exec {proctor.path} run -q --summary {proctor.summary_file} sh job.sh"
+    process = proctor.other(["sh", "-c", run], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **proctor.options({}))
+    if not own:
+        process.stdout.readline()
+        assert subprocess.run(["sh", "-c", hungry]).returncode == -9
+    process.communicate(b"\n", timeout=20)
+    assert process.returncode == (137 if own else 0)
+    kill, = [e["text"] for e in proctor.summary()["events"] if e["type"] == "oom"]
+    assert "killed 1 process" in kill and ("elsewhere on this machine" in kill) == (not own)
+
+
 def test_the_limit_of_a_group_above(proctor, make_group):
     """The job's own group has no limit: the one that was met is named, with what grew before."""
     outer = make_group("memory")

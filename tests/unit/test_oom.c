@@ -72,6 +72,9 @@ static void test_the_limit_above_it_was_met(void **state)
     assert_string_equal(oom.where, "/user.slice/job.slice");
     assert_exactly(oom.machine_kills, 3);
     assert_true(oom.whole);
+    oom.left = true; /* then the job's may have been in its next group */
+    pr_oom_read(&oom, &host);
+    assert_false(oom.whole);
 }
 
 static void test_nothing_happened(void **state)

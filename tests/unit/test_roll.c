@@ -136,6 +136,23 @@ static void test_of_a_member(void **state)
     pr_roll_add(&roll, &got);
     assert_int_equal(roll.unsampled, 1);
     assert_int_equal(roll.recorded, 0);
+    assert_true(roll.killed);
+}
+
+static void test_who_was_killed(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        bool killed;
+    } ends[] = {{-1, false}, {0, false}, {1 << 8, false}, {15, false}, {9, true}, {137 << 8, true}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct pr_roll_entry e = entry(1, "a", 1, 10);
+        e.status = ends[i].status;
+        pr_roll_add(&roll, &e);
+        assert_int_equal(roll.killed, ends[i].killed);
+        pr_roll_done(&roll);
+    }
 }
 
 int main(void)
@@ -147,6 +164,7 @@ int main(void)
         cmocka_unit_test_teardown(test_the_most_that_was_there_together, teardown),
         cmocka_unit_test_teardown(test_no_bound_where_a_mark_is_not_known, teardown),
         cmocka_unit_test_teardown(test_of_a_member, teardown),
+        cmocka_unit_test_teardown(test_who_was_killed, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
