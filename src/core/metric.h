@@ -15,6 +15,7 @@ enum pr_metric_id {
 #undef METRIC
 #undef METRICS_END
     METRIC_COUNT,
+    METRIC_NONE = METRIC_COUNT,
 };
 
 enum pr_scope {
@@ -86,8 +87,6 @@ struct pr_metric {
 };
 
 extern const struct pr_metric pr_metrics[METRIC_COUNT];
-
-#define METRIC_NONE METRIC_COUNT
 
 /* Nothing is known of these. */
 void pr_values_none(double *value, int count);
