@@ -138,10 +138,11 @@ def test_more_cores_than_there_are_cannot_have_been_busy(proctor, plain):
 
 def several(pss=None, mark=None, rss=None, one=None, upper=None):
     commands = [{"command": "x", "mem.rss.peak": one and one * MIB}]
-    return {'$.metrics."mem.pss".peak': pss and pss * MIB, '$.metrics."mem.pss".mark': mark,
-            '$.metrics."mem.rss".peak': rss * MIB, '$.metrics."mem.rss.peak".peak': max(rss, one or 0) * MIB,
-            "$.processes.commands": commands, "$.accounting.memory_peak.complete": False,
-            "$.accounting.memory_peak.upper": upper and upper * MIB, "$.events": []}  # others may run out of memory
+    return used() | {
+        '$.metrics."mem.pss".peak': pss and pss * MIB, '$.metrics."mem.pss".mark': mark,
+        '$.metrics."mem.rss".peak': rss * MIB, '$.metrics."mem.rss.peak".peak': max(rss, one or 0) * MIB,
+        "$.processes.commands": commands, "$.accounting.memory_peak.complete": False,
+        "$.accounting.memory_peak.upper": upper and upper * MIB}
 
 
 @pytest.mark.parametrize("figures_of, mib, words", [
