@@ -20,8 +20,9 @@ struct pr_oom {
     /* The result; NaN for unknown, and all of it growth. */
     double kills;         /* of processes of the job's group */
     double machine_kills; /* of anybody */
-    bool left;            /* set by who sees it: the job has gone to another group since */
     bool whole;           /* kills has all of the group and of those below, where the job stayed */
+    /* Set by who sees it: the job has left the group since; other kills were none of the job's. */
+    bool left, elsewhere;
     double hits;  /* how often the limit of the nearest group that has run into it was met */
     double limit; /* of that group */
     bool own;     /* it is the job's own */

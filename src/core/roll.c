@@ -84,10 +84,12 @@ static void fold(struct pr_roll *r, const struct pr_roll_entry *e)
         c->io[i] += pr_value_known(e->io[i]);
 }
 
-static bool was_killed(int status)
+static bool may_be_killed(const struct pr_roll_entry *e)
 {
-    return status >= 0 && (WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL
-                                               : WEXITSTATUS(status) == 128 + SIGKILL);
+    if (e->status < 0)
+        return e->ended != 0;
+    return WIFSIGNALED(e->status) ? WTERMSIG(e->status) == SIGKILL
+                                  : WEXITSTATUS(e->status) == 128 + SIGKILL;
 }
 
 /* --- entries ---------------------------------------------------------------------------------- */
@@ -95,7 +97,7 @@ static bool was_killed(int status)
 void pr_roll_add(struct pr_roll *r, const struct pr_roll_entry *entry)
 {
     r->unsampled += entry->looks == 0;
-    r->killed |= was_killed(entry->status);
+    r->killed |= may_be_killed(entry);
     fold(r, entry);
     size_t piece = r->count / ROLL_PIECE;
     bool full = r->count == ROLL_MOST;

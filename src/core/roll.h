@@ -50,8 +50,8 @@ struct pr_roll {
     unsigned long unsampled; /* those that no sample had, as far as is known */
     unsigned long recorded;  /* of those, who never was a member: known by a record alone */
     uint64_t at_first;       /* members that the first sample had */
-    bool killed;             /* somebody was, by SIGKILL or what a shell makes of it */
-    double forks;            /* of the machine while we looked; NaN for unknown */
+    bool killed;  /* somebody was, by SIGKILL or what a shell makes of it, or may have been */
+    double forks; /* of the machine while we looked; NaN for unknown */
     struct pr_roll_command *commands;
     size_t command_count, command_cap;
     struct pr_map by_comm; /* hash of the name: its place in commands plus 1 */

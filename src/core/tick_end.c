@@ -12,6 +12,8 @@ void pr_tick_enroll(struct pr_session *s, const struct pr_entity *e)
     entry.started = pr_host_wall_of(&s->host, e->start);
     entry.ended = e->end.at ? s->start_wall + e->end.at - s->start_boot : 0;
     entry.peak_final |= !e->end.at; /* there was no more of it while we looked */
+    /* How those ended for whom it waited, be they sampled or not, it alone was told. */
+    s->roll.killed |= e->reaped[METRIC_FAULTS_MINOR] > 0;
     pr_roll_add(&s->roll, &entry);
 }
 

@@ -48,6 +48,8 @@ static void watch_oom(struct pr_session *s)
 
 void pr_tick_kills(struct pr_session *s)
 {
+    bool watched = s->machine.cgroup || s->select.reads & (READ_CGROUP | READ_CGROUP_REST);
+    s->oom.left |= s->machine.moved || !watched; /* at the last sample; or nobody has looked */
     pr_oom_read(&s->oom, &s->host);
     struct pr_stat *peak = &s->stats.metric[METRIC_MEM_CGROUP_PEAK];
     if (s->oom.own && s->oom.limit > 0) /* the kernel's mark may have been there before */
@@ -56,9 +58,9 @@ void pr_tick_kills(struct pr_session *s)
     s->oom_kills = fmax(s->oom.kills, known);
     say_kills(s, s->stats.seconds, s->oom_kills - known, "of the cgroup");
     /* One of the job's may have been killed in a group that nobody looks at, of a container. */
-    bool others = s->oom.whole && !s->roll.killed;
+    s->oom.elsewhere = s->oom.whole && !s->roll.killed;
     say_kills(s, s->stats.seconds, s->oom.machine_kills - s->oom_kills,
-              others ? OOM_ELSEWHERE : "on this machine");
+              s->oom.elsewhere ? OOM_ELSEWHERE : "on this machine");
 }
 
 void pr_tick_machine(struct pr_session *s, int64_t now)

@@ -96,6 +96,18 @@ static bool memory(const struct pr_session *s, const struct pr_facts *facts, str
     return true;
 }
 
+/* Who goes to another group shortly before has no account in the job's. */
+static void no_kill_in_group(const struct pr_session *s, struct pr_buf *out)
+{
+    double others = s->oom.machine_kills;
+    pr_buf_str(out, "the job's cgroup shows no kill for memory");
+    if (others > 0 && !s->oom.elsewhere)
+        pr_buf_printf(out,
+                      ", but meanwhile the kernel killed %.0f process%s on this machine for want "
+                      "of it",
+                      others, others > 1 ? "es" : "");
+}
+
 void pr_summary_finding(const struct pr_session *s, const struct pr_facts *facts,
                         struct pr_buf *out)
 {
@@ -103,7 +115,7 @@ void pr_summary_finding(const struct pr_session *s, const struct pr_facts *facts
         return;
     pr_buf_str(out, "somebody sent SIGKILL; ");
     if (!isnan(s->oom.kills) || !isnan(pr_stats_total(&s->stats, METRIC_OOM_KILLS)))
-        pr_buf_str(out, "the job's cgroup shows no kill for memory");
+        no_kill_in_group(s, out);
     else if (s->oom.machine_kills == 0)
         pr_buf_str(out, "the kernel has killed nobody on this machine for want of memory");
     else

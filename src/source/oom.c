@@ -92,7 +92,10 @@ static void find(struct pr_oom *o, const struct pr_host *host, pid_t pid, const 
 void pr_oom_open(struct pr_oom *o, const struct pr_host *host, pid_t pid, const char *name,
                  bool elsewhere)
 {
-    *o = (struct pr_oom){.kills = NAN, .machine_kills = NAN, .hits = NAN, .limit = NAN};
+    *o = (struct pr_oom){
+        .machine_before = NAN, .kills = NAN, .machine_kills = NAN, .hits = NAN, .limit = NAN};
+    if (elsewhere) /* first: all that a group counts later is in the machine's growth, too */
+        o->machine_before = machine_kills(host);
     if (pid || name)
         find(o, host, pid, name);
     for (bool more = o->dir != NULL; more && o->levels < OOM_LEVELS; o->levels++) {
@@ -100,7 +103,8 @@ void pr_oom_open(struct pr_oom *o, const struct pr_host *host, pid_t pid, const 
         more = length_at(o, o->levels) > o->top;
     }
     bool counted = o->levels && !isnan(o->before[0][OOM_KILLS]);
-    o->machine_before = elsewhere || !counted ? machine_kills(host) : NAN;
+    if (!elsewhere && !counted)
+        o->machine_before = machine_kills(host);
 }
 
 static void take_hit(struct pr_oom *o, const struct pr_host *host, int level, double hits)

@@ -139,16 +139,19 @@ static void test_of_a_member(void **state)
     assert_true(roll.killed);
 }
 
-static void test_who_was_killed(void **state)
+static void test_who_may_have_been_killed(void **state)
 {
     (void)state;
     static const struct {
+        int64_t ended;
         int status;
         bool killed;
-    } ends[] = {{-1, false}, {0, false}, {1 << 8, false}, {15, false}, {9, true}, {137 << 8, true}};
+    } ends[] = {{0, -1, false}, {5, -1, true}, {5, 0, false},      {5, 1 << 8, false},
+                {5, 15, false}, {5, 9, true},  {5, 137 << 8, true}};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         struct pr_roll_entry e = entry(1, "a", 1, 10);
         e.status = ends[i].status;
+        e.ended = ends[i].ended;
         pr_roll_add(&roll, &e);
         assert_int_equal(roll.killed, ends[i].killed);
         pr_roll_done(&roll);
@@ -164,7 +167,7 @@ int main(void)
         cmocka_unit_test_teardown(test_the_most_that_was_there_together, teardown),
         cmocka_unit_test_teardown(test_no_bound_where_a_mark_is_not_known, teardown),
         cmocka_unit_test_teardown(test_of_a_member, teardown),
-        cmocka_unit_test_teardown(test_who_was_killed, teardown),
+        cmocka_unit_test_teardown(test_who_may_have_been_killed, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
