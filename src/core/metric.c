@@ -56,7 +56,7 @@ bool pr_metric_in_ledger(enum pr_metric_id id)
 bool pr_metric_ages(enum pr_metric_id id)
 {
     const struct pr_metric *m = &pr_metrics[id];
-    return m->kind == KIND_GAUGE && (m->needs & (READ_STATUS | READ_FD));
+    return m->kind != KIND_HIGH_WATER && (m->needs & (READ_STATUS | READ_FD | READ_SCHED));
 }
 
 bool pr_metric_is_derived(enum pr_metric_id id)

@@ -98,7 +98,7 @@ enum pr_metric_id pr_metric_find(const char *key);
 void pr_metric_column(struct pr_buf *out, const struct pr_metric *m);
 /* True for counters whose job total is the ledger's business. */
 bool pr_metric_in_ledger(enum pr_metric_id id);
-/* True for gauges that are not read at each tick. */
+/* True for what is read in turn, though its process runs; a high-water mark has its own time. */
 bool pr_metric_ages(enum pr_metric_id id);
 /* True for what is derived from other values rather than read. */
 bool pr_metric_is_derived(enum pr_metric_id id);

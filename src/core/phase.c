@@ -237,8 +237,9 @@ static bool keep_one(struct pr_phases *p, struct pr_phase_open *o)
     return true;
 }
 
-static void merge(struct pr_stat *to, const struct pr_stat *from, bool counter)
+static void merge(struct pr_stat *to, const struct pr_stat *from, int id)
 {
+    bool counter = pr_metrics[id].kind == KIND_COUNTER;
     if (!from->known)
         return;
     to->last = counter && to->known ? to->last + from->last : from->last;
@@ -250,7 +251,7 @@ static void merge(struct pr_stat *to, const struct pr_stat *from, bool counter)
     }
     to->integral += from->integral;
     to->weight += from->weight;
-    to->mark = from->mark;
+    to->mark = pr_stat_mark(id, to->mark, from->mark);
 }
 
 /* As with the commands of the roll, two names with one hash share an account. */
@@ -265,7 +266,7 @@ static bool fold(struct pr_phases *p, const struct pr_phase_open *o, const char 
     }
     struct pr_phase *to = &p->folded[at - 1];
     for (int id = 0; id < p->metrics; id++)
-        merge(&to->stat[id], &o->stats.metric[id], pr_metrics[id].kind == KIND_COUNTER);
+        merge(&to->stat[id], &o->stats.metric[id], id);
     to->seconds += o->phase.seconds;
     to->sampled += o->phase.sampled;
     to->instances++;

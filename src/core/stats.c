@@ -130,6 +130,16 @@ void pr_stat_add(struct pr_stat *m, double v, double at, double dt)
     m->weight += dt;
 }
 
+/* A total is known as well as its last value. A peak and a mean are of all values: where some were
+ * of before, they are no better known for a last one that is of now. */
+unsigned char pr_stat_mark(int id, unsigned char before, unsigned char now)
+{
+    enum pr_kind kind = pr_metrics[id].kind;
+    bool total = kind == KIND_COUNTER || kind == KIND_HIGH_WATER;
+    bool old = before == MARK_AGED || before == MARK_AGED_CROWD || before == MARK_ESTIMATED;
+    return now || total || !old ? now : before;
+}
+
 void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
                          int count, struct pr_span span)
 {
@@ -137,7 +147,7 @@ void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned
     for (int id = 0; id < count; id++) {
         if (isnan(value[id]))
             continue;
-        s->metric[id].mark = mark[id];
+        s->metric[id].mark = pr_stat_mark(id, s->metric[id].mark, mark[id]);
         double dt = of_machine[id] ? span.machine_dt : span.dt;
         pr_stat_add(&s->metric[id], value[id], span.at, dt);
         if (s->sketches && row_of[id] != row_of[id + 1])

@@ -28,7 +28,7 @@ struct pr_stat {
     unsigned long known;       /* samples in which it was not absent */
     double min, max, last, at; /* at: elapsed seconds of the maximum */
     double integral, weight;   /* of value and of time */
-    unsigned char mark;        /* the latest */
+    unsigned char mark;        /* the latest; that a gauge was of before once stays */
 };
 
 /* When a sample was taken, and for how long its values stand: what is of the machine or of a cgroup
@@ -59,6 +59,8 @@ void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot);
 void pr_stat_add(struct pr_stat *m, double v, double at, double dt);
 /* By time; what has not lasted is known by its last value. */
 double pr_stat_mean(const struct pr_stat *m);
+/* What is to be said of values that were marked so before, and now so. */
+unsigned char pr_stat_mark(int id, unsigned char before, unsigned char now);
 /* The same of some metrics alone: `count` values and marks. */
 void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
                          int count, struct pr_span span);

@@ -328,13 +328,33 @@ static void test_what_is_read_in_turn_has_its_age_told(void **state)
         assert_int_equal(us->pid, getpid());
         fresh |= !isnan(us->value[METRIC_FDS]);
         aged |= isnan(us->value[METRIC_FDS]);
+        assert_int_equal(isnan(us->value[METRIC_CTX_VOLUNTARY]), isnan(us->value[METRIC_FDS]));
         assert_int_equal(r.s.now.mark[METRIC_FDS],
                          isnan(us->value[METRIC_FDS]) ? MARK_AGED : MARK_NONE);
         assert_false(isnan(r.s.now.members[FAMILY].value[METRIC_FDS]));
         assert_false(isnan(value_of(&r, FDS)));
     }
     assert_true(fresh && aged);
-    assert_true(pr_entities_find(&r.s.set, getpid())->refreshed_at > r.s.sampled - 20 * NS_PER_S);
+}
+
+/* Without budget, and when it is nobody's turn: what is said to be at most 20 s old is. */
+static void test_nothing_is_older_than_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        int age; /* seconds */
+        bool read;
+    } cases[] = {{15, false}, {20, true}};
+    for (int i = 0; i < 40; i++) /* until it is not young any more */
+        recording_tick(&r);
+    struct pr_entity *us = pr_entities_find(&r.s.set, getpid());
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        r.s.turns.owed = 0;
+        r.s.allowance = -(int64_t)1e15;
+        us->refreshed_at = pr_clock_boot() - cases[i].age * NS_PER_S;
+        recording_tick(&r);
+        assert_int_equal(us->refreshed_at == r.s.sampled, cases[i].read);
+    }
 }
 
 static void test_at_the_end_all_is_read(void **state)
@@ -622,6 +642,7 @@ int main(void)
         TEST(test_a_pid_that_is_used_again),
         TEST(test_an_orphan_has_another_parent),
         TEST(test_what_is_read_in_turn_has_its_age_told),
+        TEST(test_nothing_is_older_than_is_said),
         TEST(test_at_the_end_all_is_read),
         TEST(test_turns_keep_to_the_budget),
         TEST(test_the_idle_give_way),

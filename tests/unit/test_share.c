@@ -120,12 +120,14 @@ static void test_what_is_said_in_between(void **state)
         now.pss_kb = 1; /* not read */
         tree_process(r.dir, now);
         r.s.allowance = -1000000;
+        member(0)->share.at -= 7 * NS_PER_S;
         recording_tick(&r);
         double rss = pages * 4096.0;
         assert_exactly(value_of(&r, MEM_PSS), fmax(0, (2000 << 10) + rss - 1000 * 4096));
         assert_true(value_of(&r, MEM_USS) <= value_of(&r, MEM_PSS));
         assert_int_equal(r.s.now.mark[METRIC_MEM_PSS], MARK_ESTIMATED);
-        assert_true(value_of(&r, MEM_PSS_AGE) > 0);
+        assert_exactly(value_of(&r, MEM_PSS_AGE), pr_seconds(r.s.sampled - member(0)->share.at));
+        assert_true(value_of(&r, MEM_PSS_AGE) >= 7);
     }
 }
 

@@ -155,6 +155,27 @@ static void test_a_bound_that_became_exact_is_exact(void **state)
     assert_int_equal(st.metric[METRIC_CTX_VOLUNTARY].mark, MARK_NONE);
 }
 
+/* A peak and a mean have the values in them that were of before. */
+static void test_what_was_aged_stays_aged(void **state)
+{
+    (void)state;
+    static const enum pr_mark of_before[] = {MARK_AGED, MARK_AGED_CROWD, MARK_ESTIMATED};
+    for (size_t i = 0; i < COUNT_OF(of_before); i++) {
+        clear();
+        snap.mark[METRIC_FDS] = (unsigned char)of_before[i];
+        add(METRIC_FDS, 5, 1);
+        snap.mark[METRIC_FDS] = MARK_NONE;
+        add(METRIC_FDS, 4, 1);
+        assert_int_equal(st.metric[METRIC_FDS].mark, of_before[i]);
+        snap.mark[METRIC_FDS] = MARK_LOWER_BOUND; /* which says more */
+        add(METRIC_FDS, 4, 1);
+        assert_int_equal(st.metric[METRIC_FDS].mark, MARK_LOWER_BOUND);
+        snap.mark[METRIC_FDS] = MARK_NONE;
+        add(METRIC_FDS, 5, 1);
+        assert_int_equal(st.metric[METRIC_FDS].mark, MARK_NONE);
+    }
+}
+
 /* However long the run: the curve is full, and its peaks are kept. */
 static void test_curve(void **state)
 {
@@ -258,6 +279,7 @@ int main(void)
         TEST(test_mean_of_a_rate),
         TEST(test_a_mark_outlives_the_last_sample),
         TEST(test_a_bound_that_became_exact_is_exact),
+        TEST(test_what_was_aged_stays_aged),
         TEST(test_curve),
         TEST(test_quantiles_are_weighted_by_time),
         TEST(test_quantiles_lie_between_the_extremes),
