@@ -27,8 +27,7 @@
 #define TURN_NS     (2 * NS_PER_S / 1000)  /* then it is the sampler's turn again */
 #define DRAIN_NS    (50 * NS_PER_S / 1000) /* nobody can keep us from ending */
 #define DRAIN_MOST  20000
-#define FILES_LEAST 64       /* that may be open; below, there is no socket */
-#define TIDY_AFTER  NS_PER_S /* a shorter run costs little: it leaves that to longer ones */
+#define FILES_LEAST 64 /* that may be open; below, there is no socket */
 
 struct pr_client {
     int fd;
@@ -69,7 +68,7 @@ static int listen_on(struct pr_server *v, const char *run_id)
     if (r < 0)
         return r;
     v->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (v->listener < 0 || fchmod(v->listener, 0600) < 0) /* its file is born with this */
+    if (v->listener < 0 || fchmod(v->listener, 0600) < 0) /* its file is born with no more */
         return -errno;
     r = bind_to(v, directory, name);
     if (r != -EADDRINUSE)
@@ -105,7 +104,6 @@ static int open_all(struct pr_server *v, const char *run_id)
     v->pause = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (v->events < 0 || v->talk < 0 || v->pause < 0)
         return -errno;
-    v->opened = pr_clock_boot();
     int r = listen_on(v, run_id);
     r = r < 0 ? r : watch(v->talk, v->listener, WHO_LISTENER);
     r = r < 0 ? r : watch(v->events, v->talk, WHO_TALK);
@@ -139,21 +137,11 @@ static void drop(struct pr_server *v, size_t i)
     v->clients[i] = NULL;
 }
 
-/* And what recorders that were killed have left beside it. */
-static void remove_socket(struct pr_server *v)
-{
-    if (!*v->path)
-        return;
-    unlink(v->path);
-    *strrchr(v->path, '/') = '\0';
-    if (pr_clock_boot() - v->opened >= TIDY_AFTER)
-        pr_socket_tidy(v->path);
-    *v->path = '\0';
-}
-
 void pr_server_close(struct pr_server *v)
 {
-    remove_socket(v);
+    if (*v->path)
+        unlink(v->path);
+    *v->path = '\0';
     for (size_t i = 0; i < SERVER_CLIENTS; i++)
         drop(v, i);
     close_fd(&v->listener);

@@ -17,7 +17,6 @@ struct pr_server {
     int talk;       /* who connects and what they say; not looked at while paused */
     int pause;      /* a timer: it goes on; there before one is needed for want of descriptors */
     bool paused;    /* enough for now */
-    int64_t opened; /* boot time */
     int64_t window; /* boot time at which counting began */
     unsigned count, watched; /* requests since then; processes that phases end with */
     uint64_t turn, first;    /* how often somebody has spoken; who is served first, counting on */

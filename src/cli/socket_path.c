@@ -100,9 +100,11 @@ static bool tidy_one(void *of, const char *name)
     return ++t->looks < LOOKS_MOST;
 }
 
-void pr_socket_tidy(const char *directory)
+void pr_socket_tidy(void)
 {
     _Alignas(16) char room[4096];
+    char directory[512];
     struct tidying t = {.directory = directory};
-    pr_fs_list(AT_FDCWD, directory, room, sizeof room, tidy_one, &t);
+    if (pr_socket_directory(directory, sizeof directory, 0) == 0)
+        pr_fs_list(AT_FDCWD, directory, room, sizeof room, tidy_one, &t);
 }

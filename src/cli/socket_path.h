@@ -8,4 +8,4 @@
  * has name_len bytes. 0 or -errno. */
 int pr_socket_directory(char *path, size_t size, size_t name_len);
 /* Removes sockets there that nobody listens on any more: their recorders were killed. */
-void pr_socket_tidy(const char *directory);
+void pr_socket_tidy(void);

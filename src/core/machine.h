@@ -64,8 +64,8 @@ extern const struct pr_machine_source *const pr_machine_sources[MACHINE_COUNT];
 void pr_machine_init(struct pr_machine *m, struct pr_host *host, unsigned reads);
 /* Reads what is wanted into m->value and m->devices. */
 void pr_machine_read(struct pr_machine *m, const struct pr_tick *t);
-/* How many processes and threads have ever been started; NaN for unknown. */
-double pr_machine_forks(struct pr_machine *m, const struct pr_tick *t);
+/* How many processes and threads have ever been started; NaN for unknown. text: room to read. */
+double pr_machine_forks(const struct pr_host *host, char *text, size_t size);
 /* Nothing is known of this sample: all values absent. */
 void pr_machine_skip(struct pr_machine *m);
 void pr_machine_done(struct pr_machine *m, bool close_files);

@@ -157,10 +157,8 @@ int pr_session_begin(struct pr_session *s)
     pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup, pr_config_is_told(s->config));
     pr_tick_gpu_start(s);
     share_descriptors(s);
-    struct pr_host once = s->host; /* the last descriptor is the timer's */
-    once.hold_limit = 0;
-    const struct pr_tick before = {&once, s->start_boot, s->text, SESSION_TEXT};
-    s->roll.forks = s->select.reads & READ_CPUS ? -pr_machine_forks(&s->machine, &before) : NAN;
+    bool forks = s->select.reads & READ_CPUS;
+    s->roll.forks = forks ? -pr_machine_forks(&s->host, s->text, SESSION_TEXT) : NAN;
     if (!s->inside && (s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) < 0)
         return -errno;
     return arm(s, s->start_boot);

@@ -17,10 +17,6 @@
 #include "lib/own_sink.h"
 #include "util/clock.h"
 
-/* A monitor is large and mostly never touched. What is this large the C library maps afresh, as a
- * rule, and need not clear. */
-#define MONITOR_ROOM ((size_t)256 * 1024)
-_Static_assert(sizeof(struct proctor_monitor) <= MONITOR_ROOM, "a monitor has its own pages");
 #define TIMER_SLACK 50000UL /* ns, the kernel's own: a service may have set more for all */
 
 #ifndef PROCTOR_VERSION
@@ -43,7 +39,7 @@ int pr_monitor_check_caller(const struct proctor_monitor *m, struct proctor_erro
 
 int proctor_monitor_new(struct proctor_monitor **ret_monitor, struct proctor_error *err)
 {
-    struct proctor_monitor *m = calloc(1, MONITOR_ROOM);
+    struct proctor_monitor *m = calloc(1, sizeof *m); /* so large that it is mapped, not cleared */
     if (!m || pr_config_init(&m->config) < 0) {
         free(m);
         return pr_error(err, ENOMEM, "out of memory");

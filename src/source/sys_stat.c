@@ -58,12 +58,12 @@ static bool take_forks(struct pr_scan line, double *ret)
     return true;
 }
 
-double pr_machine_forks(struct pr_machine *m, const struct pr_tick *t)
+double pr_machine_forks(const struct pr_host *host, char *text, size_t size)
 {
     double forks = NAN;
     struct pr_scan line;
-    ssize_t n = pr_machine_text(t, &m->source[MACHINE_sys_stat].fd, m->host->proc, "stat", false);
-    struct pr_scan s = pr_scan_of(t->text, n > 0 ? (size_t)n : 0);
+    ssize_t n = pr_fs_read(host->proc, "stat", text, size);
+    struct pr_scan s = pr_scan_of(text, n > 0 ? (size_t)n : 0);
     while (pr_scan_line(&s, &line) && !take_forks(line, &forks))
         ;
     return forks;

@@ -210,11 +210,13 @@ static size_t hierarchies_of(const struct pr_exact *x)
 static int probe_in(struct pr_exact *x, const struct pr_host *host)
 {
     char dir[CGROUP_DIR] = "";
-    if (!host->foreign)
-        find_parent(host, 0, dir);
-    int r = host->foreign ? refuse_none(x) : refuse_change(x, host, dir), why = refuse_none(x);
+    if (host->foreign)
+        return refuse_none(x);
+    find_parent(host, 0, dir);
+    int r = refuse_change(x, host, dir);
     if (r < 0)
         return r;
+    int why = refuse_none(x);
     for (size_t i = 0; i < hierarchies_of(x); i++) {
         if (!hierarchies[i].counts_cpu || !find_parent(host, i, dir))
             continue;

@@ -81,6 +81,20 @@ static void test_families(void **state)
     assert_true(pr_selected(&s, METRIC_ENERGY));
 }
 
+/* A run that nobody is told of has its lines at the end; what these say is read. */
+static void test_what_the_lines_say_is_read(void **state)
+{
+    (void)state;
+    const unsigned said = READ_STAT | READ_STATM | READ_IO | READ_STATUS | READ_SMAPS | READ_FD |
+                          READ_CLOCK | READ_SCHED | READ_CGROUP | READ_PSI_IO | READ_GPU;
+    const unsigned not_said = READ_NET | READ_NETDEV | READ_DISKS | READ_SPACE | READ_LOAD |
+                              READ_MEMINFO | READ_CPUS | READ_ENERGY | READ_CGROUP_REST | READ_PSI;
+    c.kept = c.no_record = true;
+    assert_int_equal(pr_select_of(&c).reads, said);
+    c.no_record = false;
+    assert_int_equal(pr_select_of(&c).reads, said | not_said);
+}
+
 static void test_no_pss(void **state)
 {
     (void)state;
@@ -135,13 +149,10 @@ static void test_empty_items_of_a_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_all_by_default),
-        TEST(test_only_what_is_needed_is_read),
-        TEST(test_families),
-        TEST(test_no_pss),
-        TEST(test_no_gpu),
-        TEST(test_check),
-        TEST(test_empty_items_of_a_list),
+        TEST(test_all_by_default), TEST(test_only_what_is_needed_is_read),
+        TEST(test_families),       TEST(test_what_the_lines_say_is_read),
+        TEST(test_no_pss),         TEST(test_no_gpu),
+        TEST(test_check),          TEST(test_empty_items_of_a_list),
     };
     return cmocka_run_group_tests_name("select", tests, NULL, NULL);
 }

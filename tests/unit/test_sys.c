@@ -681,13 +681,22 @@ static void test_pressure(void **state)
 static void test_only_the_pressure_that_is_wanted(void **state)
 {
     (void)state;
-    m.reads = READ_PSI_IO;
-    pressure("io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n");
-    read_at(1);
-    assert_exactly(m.value[METRIC_SYSTEM_PSI_IO], 0);
-    assert_absent(m.value[METRIC_SYSTEM_PSI_CPU]);
-    assert_null(
-        pr_machine_reason(&m, METRIC_SYSTEM_PSI_CPU)); /* that it is not there nobody asked */
+    static const struct {
+        unsigned reads;
+        enum pr_metric_id wanted, other;
+    } cases[] = {{READ_PSI_IO, METRIC_SYSTEM_PSI_IO, METRIC_SYSTEM_PSI_CPU},
+                 {READ_PSI, METRIC_SYSTEM_PSI_MEMORY, METRIC_SYSTEM_PSI_IO}};
+    static const char line[] = "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+    pressure("cpu", line);
+    pressure("memory", line);
+    pressure("io", line);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        m.reads = cases[i].reads;
+        read_at((int)i + 1);
+        assert_exactly(m.value[cases[i].wanted], 0);
+        assert_absent(m.value[cases[i].other]);
+        assert_null(pr_machine_reason(&m, cases[i].other)); /* nobody asked */
+    }
 }
 
 static void test_a_kernel_without_pressure(void **state)
