@@ -189,7 +189,8 @@ def rust_records(text):
 
 class Mprof(Tool):
     same = False
-    name, what, python, sign = "mprof", "memory alone: `--include-children`", True, signal.SIGINT
+    name, python, sign = "mprof", True, signal.SIGINT
+    what = "memory alone: `--include-children`; of how many it does not say, and all are taken"
 
     def call(self, hz, *rest):
         return [self.program, "run", "-C", "-T", f"{1 / hz:g}", "-o", "m.dat", *rest]

@@ -205,9 +205,12 @@ def ratio_row(text, found, limit, invert=False):
 
 
 def missed(data, whole):
-    """What is required and does not hold; of a whole run also what was not measured."""
-    return [f"{goal}: {measured}" for goal, measured, holds in required_rows(Results(data))
-            if holds != "yes" and (holds or whole)]
+    """What is required and does not hold; of a whole run also what was not measured, be it a peer on the same work."""
+    results = Results(data)
+    found = [f"{goal}: {measured}" for goal, measured, holds in required_rows(results)
+             if holds != "yes" and (holds or whole)]
+    absent = [(name, results.tools[name]["reason"]) for name in peers_of(results, "same")]
+    return found + [f"the cheapest peer may be another: {name} {reason}" for name, reason in absent if reason and whole]
 
 
 def required_rows(results):
