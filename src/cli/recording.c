@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/socket_path.h"
 #include "publish/mlflow.h"
 #include "report/written.h"
 #include "core/self.h"
@@ -22,8 +21,6 @@
 #include "util/fs.h"
 #include "util/output.h"
 #include "util/text.h"
-
-#define TIDY_AFTER 1.0 /* seconds: a shorter run costs little, and leaves that to longer ones */
 
 static void say(const char *text, void *data)
 {
@@ -300,8 +297,6 @@ void pr_finish(struct proctor_monitor *m, struct pr_summary_file *f)
     struct pr_buf text = {0};
     size_t done;
     m->session.self_rss = pr_self_rss_peak(); /* that of recording, not of drawing */
-    if (m->session.stats.seconds >= TIDY_AFTER)
-        pr_socket_tidy();
     if (m->config.report.count)
         write_reports(m);
     if (f->wanted)

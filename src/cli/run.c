@@ -343,6 +343,7 @@ static int finish(struct run *r)
     if (code < 0 && code != -EBUSY) /* the job's own groups are in it: the next start removes it */
         pr_complain("run: %s", r->exact.why);
     pr_finish(m, &r->summary);
+    pr_server_tidy(&r->server, &m->session);
     if (m->config.strict && m->session.events.problems)
         return EXIT_OWN_FAILURE;
     if (m->facts.exit_signal > 0)

@@ -27,7 +27,8 @@
 #define TURN_NS     (2 * NS_PER_S / 1000)  /* then it is the sampler's turn again */
 #define DRAIN_NS    (50 * NS_PER_S / 1000) /* nobody can keep us from ending */
 #define DRAIN_MOST  20000
-#define FILES_LEAST 64 /* that may be open; below, there is no socket */
+#define FILES_LEAST 64  /* that may be open; below, there is no socket */
+#define TIDY_AFTER  1.0 /* seconds: a shorter run costs little, and leaves that to longer ones */
 
 struct pr_client {
     int fd;
@@ -57,6 +58,7 @@ static int bind_to(struct pr_server *v, const char *directory, const char *name)
     if (bind(v->listener, (struct sockaddr *)&address, sizeof address) < 0)
         return -errno;
     memcpy(v->path, address.sun_path, sizeof v->path);
+    snprintf(v->directory, sizeof v->directory, "%s", directory);
     return listen(v->listener, BACKLOG) < 0 ? -errno : 0;
 }
 
@@ -148,6 +150,12 @@ void pr_server_close(struct pr_server *v)
     close_fd(&v->events);
     close_fd(&v->talk);
     close_fd(&v->pause);
+}
+
+void pr_server_tidy(const struct pr_server *v, const struct pr_session *s)
+{
+    if (*v->directory && s->stats.seconds >= TIDY_AFTER)
+        pr_socket_tidy(v->directory);
 }
 
 void pr_server_excuse(const struct pr_server *v, struct pr_session *s)

@@ -10,8 +10,9 @@
 #define SERVER_CLIENTS 32
 
 struct pr_server {
-    char path[sizeof((struct sockaddr_un *)0)->sun_path]; /* "" where there is none */
-    char why[160];                                        /* then: why not */
+    char path[sizeof((struct sockaddr_un *)0)->sun_path];      /* "" where there is none */
+    char directory[sizeof((struct sockaddr_un *)0)->sun_path]; /* that it was made in */
+    char why[160];                                             /* then: why not */
     int listener;
     int events;     /* readable when there is something to do: who has ended, and these two */
     int talk;       /* who connects and what they say; not looked at while paused */
@@ -38,5 +39,7 @@ int pr_server_fd(const struct pr_server *v);
 void pr_server_serve(struct pr_server *v, struct pr_session *s);
 /* All that has been said already; at the end, before the last sample. */
 void pr_server_drain(struct pr_server *v, struct pr_session *s);
+/* Removes what recorders that were killed have left beside it; when the account is closed. */
+void pr_server_tidy(const struct pr_server *v, const struct pr_session *s);
 /* Says why there is none: an event, and on standard error with -v. */
 void pr_server_excuse(const struct pr_server *v, struct pr_session *s);

@@ -100,11 +100,10 @@ static bool tidy_one(void *of, const char *name)
     return ++t->looks < LOOKS_MOST;
 }
 
-void pr_socket_tidy(void)
+void pr_socket_tidy(const char *directory)
 {
     _Alignas(16) char room[4096];
-    char directory[512];
     struct tidying t = {.directory = directory};
-    if (pr_socket_directory(directory, sizeof directory, 0) == 0)
+    if (check(directory, true) == 0) /* it may be another one by now */
         pr_fs_list(AT_FDCWD, directory, room, sizeof room, tidy_one, &t);
 }

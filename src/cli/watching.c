@@ -91,6 +91,7 @@ int pr_watching_record(struct pr_watching *w)
     pr_server_close(&w->server);
     proctor_monitor_stop(w->monitor, NULL);
     pr_finish(w->monitor, &w->summary);
+    pr_server_tidy(&w->server, &w->monitor->session);
     return w->monitor->config.strict && w->monitor->session.events.problems ? EXIT_OWN_FAILURE : 0;
 }
 

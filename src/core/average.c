@@ -1,7 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/average.h"
 
+#include <math.h>
 #include <string.h>
+
+static void add_job(struct pr_average *a, const struct proctor_snapshot *sample)
+{
+    pr_mean_add(a->mean, sample->value, METRIC_COUNT);
+    for (int id = 0; id < METRIC_COUNT; id++)
+        if (!isnan(sample->value[id]))
+            pr_said_add(&a->said[id], id, sample->mark[id]);
+}
+
+static void take_job(struct pr_average *a)
+{
+    pr_mean_take(a->mean, a->out.value, METRIC_COUNT);
+    for (int id = 0; id < METRIC_COUNT; id++)
+        a->out.mark[id] = (unsigned char)pr_said_mark(&a->said[id]);
+    memset(a->said, 0, sizeof a->said);
+}
+
+static void add_members(struct pr_entities *set)
+{
+    double value[PROC_METRICS];
+    for (size_t k = 0; k < set->count; k++) {
+        pr_entity_now(set, set->items[k], value);
+        pr_mean_add(set->items[k]->mean, value, PROC_METRICS);
+    }
+}
 
 static void take_members(struct proctor_snapshot *out, struct pr_entities *set)
 {
@@ -40,9 +66,8 @@ const struct proctor_snapshot *pr_average_add(struct pr_average *a, int n,
 {
     if (n < 2)
         return sample;
-    pr_mean_add(a->mean, sample->value, METRIC_COUNT);
-    for (size_t k = 0; k < set->count; k++)
-        pr_mean_add(set->items[k]->mean, set->items[k]->value, PROC_METRICS);
+    add_job(a, sample);
+    add_members(set);
     add_matches(a, sample);
     a->interval += sample->interval;
     a->first |= sample->first;
@@ -50,7 +75,7 @@ const struct proctor_snapshot *pr_average_add(struct pr_average *a, int n,
     if (++a->pending < n && !sample->last)
         return NULL;
     pr_snapshot_copy(&a->out, sample);
-    pr_mean_take(a->mean, a->out.value, METRIC_COUNT);
+    take_job(a);
     take_members(&a->out, set);
     take_matches(a);
     copy_devices(&a->out, &a->kept);

@@ -3,9 +3,11 @@
 #pragma once
 #include "core/match.h"
 #include "core/snapshot.h"
+#include "core/stats.h"
 
 struct pr_average {
     struct pr_mean mean[METRIC_COUNT]; /* of the job; the members have theirs */
+    struct pr_said said[METRIC_COUNT];
     struct pr_mean matches[MATCHES_MOST][PROC_METRICS];
     struct proctor_snapshot out;
     struct proctor_snapshot kept; /* the latest devices: they may not be in each sample */

@@ -237,9 +237,8 @@ static bool keep_one(struct pr_phases *p, struct pr_phase_open *o)
     return true;
 }
 
-static void merge(struct pr_stat *to, const struct pr_stat *from, int id)
+static void merge(struct pr_stat *to, const struct pr_stat *from, bool counter)
 {
-    bool counter = pr_metrics[id].kind == KIND_COUNTER;
     if (!from->known)
         return;
     to->last = counter && to->known ? to->last + from->last : from->last;
@@ -251,7 +250,9 @@ static void merge(struct pr_stat *to, const struct pr_stat *from, int id)
     }
     to->integral += from->integral;
     to->weight += from->weight;
-    to->mark = pr_stat_mark(id, to->mark, from->mark);
+    to->said.mark = from->said.mark;
+    if (from->said.old > to->said.old)
+        to->said.old = from->said.old;
 }
 
 /* As with the commands of the roll, two names with one hash share an account. */
@@ -266,7 +267,7 @@ static bool fold(struct pr_phases *p, const struct pr_phase_open *o, const char 
     }
     struct pr_phase *to = &p->folded[at - 1];
     for (int id = 0; id < p->metrics; id++)
-        merge(&to->stat[id], &o->stats.metric[id], id);
+        merge(&to->stat[id], &o->stats.metric[id], pr_metrics[id].kind == KIND_COUNTER);
     to->seconds += o->phase.seconds;
     to->sampled += o->phase.sampled;
     to->instances++;
@@ -458,7 +459,7 @@ void pr_phase_put(struct pr_json *j, const struct pr_phases *p, const struct pr_
     for (int id = 0; id < p->metrics; id++)
         if (pr_selected(p->select, id) && stats.metric[id].known) {
             if (is_memory(id) && !pr_phase_saw(phase, (enum pr_metric_id)id))
-                stats.metric[id].mark = MARK_FEW_SAMPLES;
+                stats.metric[id].said = (struct pr_said){.mark = MARK_FEW_SAMPLES};
             pr_stats_put(j, &stats, (enum pr_metric_id)id, NULL);
         }
     pr_json_close(j, '}');

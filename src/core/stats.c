@@ -130,14 +130,24 @@ void pr_stat_add(struct pr_stat *m, double v, double at, double dt)
     m->weight += dt;
 }
 
-/* A total is known as well as its last value. A peak and a mean are of all values: where some were
- * of before, they are no better known for a last one that is of now. */
-unsigned char pr_stat_mark(int id, unsigned char before, unsigned char now)
+static bool is_of_before(unsigned char mark)
+{
+    return mark == MARK_AGED || mark == MARK_AGED_CROWD || mark == MARK_ESTIMATED;
+}
+
+void pr_said_add(struct pr_said *s, int id, unsigned char mark)
 {
     enum pr_kind kind = pr_metrics[id].kind;
     bool total = kind == KIND_COUNTER || kind == KIND_HIGH_WATER;
-    bool old = before == MARK_AGED || before == MARK_AGED_CROWD || before == MARK_ESTIMATED;
-    return now || total || !old ? now : before;
+    s->mark = mark;
+    if (is_of_before(mark) && !total && mark > s->old) /* those of crowds come behind others */
+        s->old = mark;
+}
+
+enum pr_mark pr_said_mark(const struct pr_said *s)
+{
+    bool other = s->mark && !(s->old && is_of_before(s->mark));
+    return (enum pr_mark)(other ? s->mark : s->old);
 }
 
 void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
@@ -147,7 +157,7 @@ void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned
     for (int id = 0; id < count; id++) {
         if (isnan(value[id]))
             continue;
-        s->metric[id].mark = pr_stat_mark(id, s->metric[id].mark, mark[id]);
+        pr_said_add(&s->metric[id].said, id, mark[id]);
         double dt = of_machine[id] ? span.machine_dt : span.dt;
         pr_stat_add(&s->metric[id], value[id], span.at, dt);
         if (s->sketches && row_of[id] != row_of[id + 1])

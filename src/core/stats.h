@@ -24,11 +24,16 @@ struct pr_trail {
     unsigned count;
 };
 
+/* What is to be said of values: the latest mark, and that values of before are among them. */
+struct pr_said {
+    unsigned char mark, old;
+};
+
 struct pr_stat {
     unsigned long known;       /* samples in which it was not absent */
     double min, max, last, at; /* at: elapsed seconds of the maximum */
     double integral, weight;   /* of value and of time */
-    unsigned char mark;        /* the latest; that a gauge was of before once stays */
+    struct pr_said said;
 };
 
 /* When a sample was taken, and for how long its values stand: what is of the machine or of a cgroup
@@ -59,8 +64,11 @@ void pr_stats_add(struct pr_stats *s, const struct proctor_snapshot *snapshot);
 void pr_stat_add(struct pr_stat *m, double v, double at, double dt);
 /* By time; what has not lasted is known by its last value. */
 double pr_stat_mean(const struct pr_stat *m);
-/* What is to be said of values that were marked so before, and now so. */
-unsigned char pr_stat_mark(int id, unsigned char before, unsigned char now);
+/* One value more, of this metric, with its mark. A total is known as well as its last value; a peak
+ * and a mean are of all values, and do not become newer by one that is of now. */
+void pr_said_add(struct pr_said *s, int id, unsigned char mark);
+/* The mark of all of them. */
+enum pr_mark pr_said_mark(const struct pr_said *s);
 /* The same of some metrics alone: `count` values and marks. */
 void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
                          int count, struct pr_span span);

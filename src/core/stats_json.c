@@ -39,9 +39,10 @@ void pr_stats_put(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id
     }
     /* PSS is read within a budget: a peak of a few samples is not that of the run. */
     bool few = pr_metrics[id].needs == READ_SMAPS && v->known * 2 < s->metric[METRIC_MEM_RSS].known;
-    if (v->mark || few) {
+    enum pr_mark mark = few ? MARK_FEW_SAMPLES : pr_said_mark(&v->said);
+    if (mark) {
         pr_json_key(j, "mark");
-        pr_json_string(j, pr_mark_name(few ? MARK_FEW_SAMPLES : (enum pr_mark)v->mark));
+        pr_json_string(j, pr_mark_name(mark));
     }
     pr_json_close(j, '}');
 }

@@ -144,14 +144,6 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
 
 /* --- members ---------------------------------------------------------------------------------- */
 
-/* In a crowd I/O is read less often than the rates of a tick would need. */
-static bool is_of_now(const struct pr_session *s, const struct pr_entity *e, enum pr_metric_id id)
-{
-    const struct pr_metric *m = &pr_metrics[id];
-    bool io_rate = m->kind == KIND_RATE && (pr_metrics[m->of].needs & READ_IO);
-    return !pr_entity_is_aged(e, id) && !(s->turns.crowd && io_rate);
-}
-
 static void copy_member(struct pr_session *s, struct pr_entity *e, const struct pr_basis *basis,
                         struct pr_member *m)
 {
@@ -161,10 +153,7 @@ static void copy_member(struct pr_session *s, struct pr_entity *e, const struct 
     memcpy(m->comm, e->comm, sizeof m->comm);
     m->match = e->match == MATCH_NONE ? NULL : s->matches.items[e->match].name;
     pr_derive(e->value, e->previous, basis, NULL);
-    memcpy(m->value, e->value, sizeof m->value);
-    for (int id = 0; id < PROC_METRICS && (e->aged || s->turns.crowd); id++)
-        if (!is_of_now(s, e, (enum pr_metric_id)id))
-            m->value[id] = NAN;
+    pr_entity_now(&s->set, e, m->value);
 }
 
 void pr_tick_members(struct pr_session *s, double dt)

@@ -58,7 +58,8 @@ void pr_tick_kills(struct pr_session *s)
     s->oom_kills = fmax(s->oom.kills, known);
     say_kills(s, s->stats.seconds, s->oom_kills - known, "of the cgroup");
     /* One of the job's may have been killed in a group that nobody looks at, of a container. */
-    s->oom.elsewhere = s->oom.whole && !s->roll.killed;
+    bool told = (s->reaping || s->machine.cgroup) && !s->children_ignored; /* of orphans, too */
+    s->oom.elsewhere = s->oom.whole && told && !s->roll.killed;
     say_kills(s, s->stats.seconds, s->oom.machine_kills - s->oom_kills,
               s->oom.elsewhere ? OOM_ELSEWHERE : "on this machine");
 }

@@ -154,7 +154,7 @@ static void job_line(struct pr_page *p)
                   v[METRIC_GPU_COUNT].max > 1 ? "s" : "");
     if (!isnan(memory))
         pr_page_bytes(p, "; memory peak ", memory, "");
-    if (v[METRIC_GPU_MEM].mark == MARK_WHOLE_DEVICE)
+    if (v[METRIC_GPU_MEM].said.mark == MARK_WHOLE_DEVICE)
         pr_buf_printf(p->out, " (%s)", pr_mark_name(MARK_WHOLE_DEVICE));
     pr_page_end(p);
 }

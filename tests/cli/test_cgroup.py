@@ -226,7 +226,7 @@ def test_whose_kill_it_was(proctor, make_group, status):
     (other.path / limit).write_text(str(40 << 20))
     hungry = f"echo $$ > {other.procs}; exec /usr/bin/python3 -c 'x = bytearray(200 << 20)'"
     (proctor.work / "hungry.sh").write_text(hungry)
-    (proctor.work / "job.sh").write_text({-9: "exec sh hungry.sh", 0: "echo; read x"}.get(
+    (proctor.work / "job.sh").write_text({-9: "sh hungry.sh; kill -9 $$", 0: "echo; read x"}.get(
         status, f"sh hungry.sh; exit {status}"))
     run = f"echo $$ > {group.procs}; exec {proctor.path} run -q --summary {proctor.summary_file} sh job.sh"
     process = proctor.other(["sh", "-c", run], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **proctor.options({}))

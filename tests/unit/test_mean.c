@@ -124,6 +124,41 @@ static void test_average_of_members(void **state)
     pr_entities_done(&set);
 }
 
+/* What is not of now is in no mean, and what is said of one value is said of the mean. */
+static void test_average_of_what_was_of_before(void **state)
+{
+    (void)state;
+    static struct pr_average a;
+    struct pr_entities set = {.with_mean = true};
+    struct pr_entity *e = pr_entities_add(&set, 1, 1);
+    struct proctor_snapshot s = sample_of(10, 1);
+    assert_true(pr_snapshot_reserve(&s, 1, 0));
+    s.member_count = 1;
+    s.members[0] = (struct pr_member){.pid = 1};
+    s.value[METRIC_FDS] = 9;
+    for (int sample = 1; sample <= 6; sample++) { /* three are of before, then one is of now */
+        e->aged = sample != 4;
+        e->value[METRIC_FDS] = e->value[METRIC_CTX_VOLUNTARY] = sample;
+        e->value[METRIC_MEM_RSS] = sample * 10;
+        s.mark[METRIC_FDS] = e->aged && sample < 6 ? MARK_AGED : MARK_NONE;
+        const struct proctor_snapshot *out = pr_average_add(&a, 3, &s, &set);
+        assert_true((out != NULL) == (sample % 3 == 0));
+        if (!out)
+            continue;
+        assert_int_equal(out->mark[METRIC_FDS], MARK_AGED);
+        assert_exactly(out->members[0].value[METRIC_MEM_RSS], sample == 3 ? 20 : 50);
+        const enum pr_metric_id in_turn[] = {METRIC_FDS, METRIC_CTX_VOLUNTARY};
+        for (size_t i = 0; i < COUNT_OF(in_turn); i++)
+            if (sample == 3)
+                assert_absent(out->members[0].value[in_turn[i]]);
+            else
+                assert_exactly(out->members[0].value[in_turn[i]], 4);
+    }
+    pr_snapshot_done(&s);
+    pr_snapshot_done(&a.out);
+    pr_entities_done(&set);
+}
+
 static void test_average_of_names(void **state)
 {
     (void)state;
@@ -161,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_taking_starts_anew),
         cmocka_unit_test(test_average_publishes_every_nth),
         cmocka_unit_test(test_average_of_members),
+        cmocka_unit_test(test_average_of_what_was_of_before),
         cmocka_unit_test(test_average_of_names),
     };
     return cmocka_run_group_tests_name("mean", tests, NULL, NULL);

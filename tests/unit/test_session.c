@@ -332,7 +332,7 @@ static void test_mark_of_the_ratio_reaches_the_summary(void **state)
     recording_tick(&r);
     pr_session_end(&r.s);
     assert_true(r.s.stats.metric[METRIC_MEM_RATIO].max > 0);
-    assert_int_equal(r.s.stats.metric[METRIC_MEM_RATIO].mark, MARK_FROM_RSS);
+    assert_int_equal(pr_said_mark(&r.s.stats.metric[METRIC_MEM_RATIO].said), MARK_FROM_RSS);
 }
 
 static void test_a_member_that_cannot_be_read_for_once(void **state)

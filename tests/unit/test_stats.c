@@ -141,7 +141,7 @@ static void test_a_mark_outlives_the_last_sample(void **state)
     snap.mark[METRIC_MEM_RATIO] = MARK_FROM_RSS;
     add(METRIC_MEM_RATIO, 0.5, 1);
     add(METRIC_MEM_RATIO, NAN, 1);
-    assert_int_equal(st.metric[METRIC_MEM_RATIO].mark, MARK_FROM_RSS);
+    assert_int_equal(pr_said_mark(&st.metric[METRIC_MEM_RATIO].said), MARK_FROM_RSS);
 }
 
 static void test_a_bound_that_became_exact_is_exact(void **state)
@@ -150,29 +150,35 @@ static void test_a_bound_that_became_exact_is_exact(void **state)
     clear();
     snap.mark[METRIC_CTX_VOLUNTARY] = MARK_LOWER_BOUND;
     add(METRIC_CTX_VOLUNTARY, 5, 1);
-    assert_int_equal(st.metric[METRIC_CTX_VOLUNTARY].mark, MARK_LOWER_BOUND);
+    assert_int_equal(pr_said_mark(&st.metric[METRIC_CTX_VOLUNTARY].said), MARK_LOWER_BOUND);
     add(METRIC_CTX_VOLUNTARY, 50, 1);
-    assert_int_equal(st.metric[METRIC_CTX_VOLUNTARY].mark, MARK_NONE);
+    assert_int_equal(pr_said_mark(&st.metric[METRIC_CTX_VOLUNTARY].said), MARK_NONE);
 }
 
 /* A peak and a mean have the values in them that were of before. */
 static void test_what_was_aged_stays_aged(void **state)
 {
     (void)state;
-    static const enum pr_mark of_before[] = {MARK_AGED, MARK_AGED_CROWD, MARK_ESTIMATED};
-    for (size_t i = 0; i < COUNT_OF(of_before); i++) {
+    static const struct {
+        enum pr_metric_id id;
+        enum pr_mark mark, said; /* of one more sample; of all until then */
+    } rows[] = {
+        {METRIC_FDS, MARK_AGED, MARK_AGED},
+        {METRIC_FDS, MARK_NONE, MARK_AGED},
+        {METRIC_FDS, MARK_LOWER_BOUND, MARK_LOWER_BOUND}, /* which says more */
+        {METRIC_FDS, MARK_NONE, MARK_AGED},
+        {METRIC_FDS, MARK_AGED_CROWD, MARK_AGED_CROWD},
+        {METRIC_FDS, MARK_AGED, MARK_AGED_CROWD},
+        {METRIC_MEM_PSS, MARK_ESTIMATED, MARK_ESTIMATED},
+        {METRIC_MEM_PSS, MARK_NONE, MARK_ESTIMATED},
+        {METRIC_IO_READ, MARK_AGED, MARK_AGED}, /* a total */
+        {METRIC_IO_READ, MARK_NONE, MARK_NONE},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         clear();
-        snap.mark[METRIC_FDS] = (unsigned char)of_before[i];
-        add(METRIC_FDS, 5, 1);
-        snap.mark[METRIC_FDS] = MARK_NONE;
-        add(METRIC_FDS, 4, 1);
-        assert_int_equal(st.metric[METRIC_FDS].mark, of_before[i]);
-        snap.mark[METRIC_FDS] = MARK_LOWER_BOUND; /* which says more */
-        add(METRIC_FDS, 4, 1);
-        assert_int_equal(st.metric[METRIC_FDS].mark, MARK_LOWER_BOUND);
-        snap.mark[METRIC_FDS] = MARK_NONE;
-        add(METRIC_FDS, 5, 1);
-        assert_int_equal(st.metric[METRIC_FDS].mark, MARK_NONE);
+        snap.mark[rows[i].id] = (unsigned char)rows[i].mark;
+        add(rows[i].id, 5, 1);
+        assert_int_equal(pr_said_mark(&st.metric[rows[i].id].said), rows[i].said);
     }
 }
 
