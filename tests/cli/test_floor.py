@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from benchmark import startup  # noqa: E402
 from proctor_cli import SANITIZED, SLACK, numbers, read_csv, skip_visibly, wait_until
 
-READER_COSTS = 1.5  # ms of CPU, on the slowest machine that was looked at, when nobody disturbs it
+READER_COSTS = 1.5  # ms of CPU where nobody disturbs, rounded up: "Starting" in doc/performance.md
 IDLERS = "for i in $(seq {}); do sleep 60 & done; echo ready; wait"
 
 
