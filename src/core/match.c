@@ -237,6 +237,17 @@ void pr_match_show(const struct pr_match *rule, struct pr_match_values *ret)
     memcpy(ret->value, rule->previous, sizeof ret->value);
 }
 
+/* Switches and waiting are of first threads, and as of when each was last read; the kernel has no
+ * other I/O of a process than with that of its children. */
+static void mark_counters(unsigned char *mark)
+{
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (pr_metrics[id].kind == KIND_COUNTER && pr_metric_ages((enum pr_metric_id)id))
+            mark[id] = MARK_LOWER_BOUND;
+        else if (pr_metrics[id].kind == KIND_COUNTER && (pr_metrics[id].needs & READ_IO))
+            mark[id] = MARK_WITH_REAPED;
+}
+
 void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const struct pr_tick *t,
                        const struct proctor_snapshot *sample, const struct pr_basis *basis)
 {
@@ -250,8 +261,7 @@ void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const stru
         count(rule, set, (int)i, span, basis, value);
         pr_fold_match(set, (int)i, value, mark);
         pr_derive(value, rule->previous, basis, mark);
-        for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
-            mark[id] = MARK_WITH_REAPED; /* the kernel has no other I/O of a process */
+        mark_counters(mark);
         pr_stats_add_values(&rule->stats, value, mark, PROC_METRICS, span);
         memcpy(rule->previous, value, sizeof rule->previous);
     }

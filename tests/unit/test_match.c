@@ -297,6 +297,20 @@ static void test_io_of_reaped_workers_counts_once(void **state)
     assert_near(value_of(&r, IO_WCHAR), 58030, 1e-9);
 }
 
+static void test_totals_say_how_good_they_are(void **state)
+{
+    (void)state;
+    tree_process(r.dir, (struct fake_process){.pid = 100, .ppid = 1, .comm = "tool", .wchar = 1});
+    tree_write(r.dir, "proc/100/schedstat", "1 2 3\n");
+    INSIDE("tool");
+    recording_tick(&r);
+    const struct pr_stat *stat = r.s.matches.items[0].stats.metric;
+    assert_int_equal(pr_said_mark(&stat[METRIC_CTX_VOLUNTARY].said), MARK_LOWER_BOUND);
+    assert_int_equal(pr_said_mark(&stat[METRIC_SCHED_DELAY].said), MARK_LOWER_BOUND);
+    assert_int_equal(pr_said_mark(&stat[METRIC_IO_WCHAR].said), MARK_WITH_REAPED);
+    assert_int_equal(pr_said_mark(&stat[METRIC_CPU_TIME].said), MARK_NONE);
+}
+
 static void test_of_single_processes(void **state)
 {
     (void)state;
@@ -523,6 +537,7 @@ int main(void)
         TEST(test_conserved_over_members_that_end),
         TEST(test_own_use_only),
         TEST(test_io_of_reaped_workers_counts_once),
+        TEST(test_totals_say_how_good_they_are),
         TEST(test_of_single_processes),
         TEST(test_absent_io_stays_absent),
         TEST(test_empty_and_filled_and_empty),
