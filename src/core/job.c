@@ -85,6 +85,7 @@ static void enroll_unknown(struct pr_session *s, pid_t pid, const double *usage,
                                   .way = ROLL_WAITED,
                                   .comm = "(unknown)"};
     pr_values_none(entry.io, ROLL_IO);
+    s->roll.killed = true; /* perhaps somebody for whom it waited */
     pr_roll_add(&s->roll, &entry);
 }
 

@@ -21,18 +21,15 @@ struct pr_oom {
     double kills;         /* of processes of the job's group */
     double machine_kills; /* of anybody */
     bool whole;           /* kills has all of the group and of those below, where the job stayed */
-    /* Set by who sees it: the job has left the group since; other kills were none of the job's. */
-    bool left, elsewhere;
+    bool left;            /* set by who sees it: the job has left the group since */
     double hits;  /* how often the limit of the nearest group that has run into it was met */
     double limit; /* of that group */
     bool own;     /* it is the job's own */
     char where[OOM_PATH]; /* its path */
 };
 
-/* Takes what is before. pid: the process whose group is the job's; or name, as a user named it.
- * elsewhere: are kills of others of interest, where the group has a count of its own? */
-void pr_oom_open(struct pr_oom *o, const struct pr_host *host, pid_t pid, const char *name,
-                 bool elsewhere);
+/* Takes what is before. pid: the process whose group is the job's; or name, as a user named it. */
+void pr_oom_open(struct pr_oom *o, const struct pr_host *host, pid_t pid, const char *name);
 /* Takes what is after; o->dir and the counts before stay. */
 void pr_oom_read(struct pr_oom *o, const struct pr_host *host);
 void pr_oom_done(struct pr_oom *o);

@@ -154,7 +154,7 @@ int pr_session_begin(struct pr_session *s)
     if (s->exact &&
         s->exact->ops == &pr_exact_cgroup) /* made for the run: all in it is the run's */
         s->machine.base[METRIC_CPU_CGROUP] = 0;
-    pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup, pr_config_is_told(s->config));
+    pr_oom_open(&s->oom, &s->host, s->machine.of, s->machine.cgroup);
     pr_tick_gpu_start(s);
     share_descriptors(s);
     bool forks = s->select.reads & READ_CPUS;

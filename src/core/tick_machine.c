@@ -57,11 +57,12 @@ void pr_tick_kills(struct pr_session *s)
     double known = s->oom_kills;
     s->oom_kills = fmax(s->oom.kills, known);
     say_kills(s, s->stats.seconds, s->oom_kills - known, "of the cgroup");
-    /* One of the job's may have been killed in a group that nobody looks at, of a container. */
-    bool told = (s->reaping || s->machine.cgroup) && !s->children_ignored; /* of orphans, too */
-    s->oom.elsewhere = s->oom.whole && told && !s->roll.killed;
+    /* One of the job's may have been killed in a group that nobody looks at, of a container; and
+     * orphans may end where nobody tells us how. */
+    bool told = (s->watched.all_come || s->machine.cgroup) && !s->children_ignored;
+    bool elsewhere = s->oom.whole && told && !s->roll.killed;
     say_kills(s, s->stats.seconds, s->oom.machine_kills - s->oom_kills,
-              s->oom.elsewhere ? OOM_ELSEWHERE : "on this machine");
+              elsewhere ? OOM_ELSEWHERE : "on this machine");
 }
 
 void pr_tick_machine(struct pr_session *s, int64_t now)

@@ -101,7 +101,7 @@ static void no_kill_in_group(const struct pr_session *s, struct pr_buf *out)
 {
     double others = s->oom.machine_kills;
     pr_buf_str(out, "the job's cgroup shows no kill for memory");
-    if (others > 0 && !s->oom.elsewhere)
+    if (others > 0)
         pr_buf_printf(out,
                       ", but meanwhile the kernel killed %.0f process%s on this machine for want "
                       "of it",

@@ -89,22 +89,18 @@ static void find(struct pr_oom *o, const struct pr_host *host, pid_t pid, const 
     pr_cgroup_view_close(&v);
 }
 
-void pr_oom_open(struct pr_oom *o, const struct pr_host *host, pid_t pid, const char *name,
-                 bool elsewhere)
+void pr_oom_open(struct pr_oom *o, const struct pr_host *host, pid_t pid, const char *name)
 {
     *o = (struct pr_oom){
         .machine_before = NAN, .kills = NAN, .machine_kills = NAN, .hits = NAN, .limit = NAN};
-    if (elsewhere) /* first: all that a group counts later is in the machine's growth, too */
-        o->machine_before = machine_kills(host);
+    /* First: all that a group counts later is in the machine's growth, too. */
+    o->machine_before = machine_kills(host);
     if (pid || name)
         find(o, host, pid, name);
     for (bool more = o->dir != NULL; more && o->levels < OOM_LEVELS; o->levels++) {
         count_at(o, host, o->levels, o->before[o->levels]);
         more = length_at(o, o->levels) > o->top;
     }
-    bool counted = o->levels && !isnan(o->before[0][OOM_KILLS]);
-    if (!elsewhere && !counted)
-        o->machine_before = machine_kills(host);
 }
 
 static void take_hit(struct pr_oom *o, const struct pr_host *host, int level, double hits)
@@ -127,21 +123,10 @@ static bool has_none_below(const struct pr_oom *o, const struct pr_host *host)
     return o->dir && fstatat(host->root, o->dir, &st, 0) == 0 && st.st_nlink == 2;
 }
 
-/* Of the job's own group, since we came. */
-static double own_kills(const struct pr_oom *o, const struct pr_host *host)
-{
-    double now[OOM_COUNTS] = {NAN, NAN};
-    if (o->levels)
-        count_at(o, host, 0, now);
-    return now[OOM_KILLS] - o->before[0][OOM_KILLS];
-}
-
 void pr_oom_read(struct pr_oom *o, const struct pr_host *host)
 {
-    bool machine = !isnan(o->machine_before);
-    o->machine_kills = machine ? machine_kills(host) - o->machine_before : NAN;
-    /* The machine's count has those of all groups, too. */
-    if (o->machine_kills == 0 || (!machine && own_kills(o, host) == 0)) {
+    o->machine_kills = machine_kills(host) - o->machine_before;
+    if (o->machine_kills == 0) { /* which has those of all groups, too */
         o->kills = o->levels ? 0 : NAN;
         return;
     }

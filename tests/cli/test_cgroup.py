@@ -217,10 +217,12 @@ def test_why_a_job_died(proctor, make_group):
     assert summary["findings"] == []
 
 
-@pytest.mark.parametrize("status", [-9, 137, 1, 0])
-def test_whose_kill_it_was(proctor, make_group, status):
+@pytest.mark.parametrize("status, exact, elsewhere", [(-9, "auto", False), (137, "auto", False), (1, "auto", False),
+                                                      (0, "auto", True), (0, "none", False)])
+def test_whose_kill_it_was(proctor, make_group, status, exact, elsewhere):
     """One of the job's went to another group, as containers do, and was killed there: the job's group has no account of
-    it, and who waited for it need not tell. Where nobody of the job can have been killed it is said whose it was not."""
+    it, and who waited for it need not tell. Where nobody of the job can have been killed it is said whose it was not; an
+    orphan of the job can, where it does not come to us."""
     group, other = make_group("memory"), make_group("memory")
     limit = next(f for f in ("memory.max", "memory.limit_in_bytes") if (other.path / f).exists())
     (other.path / limit).write_text(str(40 << 20))
@@ -228,17 +230,22 @@ def test_whose_kill_it_was(proctor, make_group, status):
     (proctor.work / "hungry.sh").write_text(hungry)
     (proctor.work / "job.sh").write_text({-9: "sh hungry.sh; kill -9 $$", 0: "echo; read x"}.get(
         status, f"sh hungry.sh; exit {status}"))
-    run = f"echo $$ > {group.procs}; exec {proctor.path} run -q --summary {proctor.summary_file} sh job.sh"
-    process = proctor.other(["sh", "-c", run], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **proctor.options({}))
+    run = f"echo $$ > {group.procs}; exec {proctor.path} run --exact {exact}"
+    process = proctor.other(["sh", "-c", f"{run} -q --summary {proctor.summary_file} sh job.sh"], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, **proctor.options({}))
     if not status:
         process.stdout.readline()
         assert subprocess.run(["sh", "-c", hungry]).returncode == -9
     process.communicate(b"\n", timeout=20)
     assert process.returncode == status
     kill, = [e["text"] for e in proctor.summary()["events"] if e["type"] == "oom"]
-    assert re.search(r"killed \d+ process", kill) and ("elsewhere on this machine" in kill) == (status == 0)
+    assert re.search(r"killed \d+ process", kill) and ("elsewhere on this machine" in kill) == elsewhere
     findings = proctor.summary()["findings"]
     assert len(findings) == (status == -9) and all("but meanwhile the kernel killed" in text for text in findings)
+    if findings:  # told to nobody else
+        done = subprocess.run(["sh", "-c", f"{run} --no-record sh job.sh"], capture_output=True, text=True, timeout=20,
+                              **proctor.options({}))
+        assert findings[0][:60] in done.stderr and "but meanwhile the kernel killed" in done.stderr, done.stderr
 
 
 def test_the_limit_of_a_group_above(proctor, make_group):

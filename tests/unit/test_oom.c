@@ -59,7 +59,7 @@ static void test_the_limit_above_it_was_met(void **state)
     events("job.slice/", 2, 1);
     events("", 2, 1);
     tree_write(dir, V2 "job.slice/memory.max", "1073741824\n");
-    pr_oom_open(&oom, &host, 10, NULL, true);
+    pr_oom_open(&oom, &host, 10, NULL);
     assert_int_equal(oom.version, 2);
     events("job.slice/step-1.scope/", 0, 3);
     events("job.slice/", 9, 3);
@@ -82,32 +82,24 @@ static void test_nothing_happened(void **state)
     (void)state;
     open_under("cgroup-v2");
     events("job.slice/step-1.scope/", 4, 4);
-    pr_oom_open(&oom, &host, 10, NULL, true);
+    pr_oom_open(&oom, &host, 10, NULL);
     pr_oom_read(&oom, &host);
     assert_exactly(oom.kills, 0);
     assert_exactly(oom.machine_kills, 0);
     assert_absent(oom.hits);
 }
 
-/* Where nobody asks for kills of others, the machine's count is for want of the group's alone. */
-static void test_nothing_elsewhere(void **state)
+static void test_a_kill_elsewhere(void **state)
 {
     (void)state;
     open_under("cgroup-v2");
     events("job.slice/step-1.scope/", 4, 4);
-    pr_oom_open(&oom, &host, 10, NULL, false);
+    pr_oom_open(&oom, &host, 10, NULL);
     killed(8);
     pr_oom_read(&oom, &host);
     assert_exactly(oom.kills, 0);
-    assert_absent(oom.machine_kills);
-    events("job.slice/step-1.scope/", 4, 5);
-    pr_oom_read(&oom, &host);
-    assert_exactly(oom.kills, 1);
-    pr_oom_done(&oom);
-    pr_oom_open(&oom, &host, 0, NULL, false);
-    killed(9);
-    pr_oom_read(&oom, &host);
-    assert_exactly(oom.machine_kills, 1);
+    assert_exactly(oom.machine_kills, 3);
+    assert_true(oom.whole);
 }
 
 /* A group that was made for the run may have no controllers: the one above keeps the account. */
@@ -117,7 +109,7 @@ static void test_a_group_without_an_account(void **state)
     open_under("cgroup-v2");
     tree_delete(dir, V2 "job.slice/step-1.scope/memory.events");
     events("job.slice/", 0, 0);
-    pr_oom_open(&oom, &host, 10, NULL, true);
+    pr_oom_open(&oom, &host, 10, NULL);
     events("job.slice/", 1, 1);
     killed(6);
     pr_oom_read(&oom, &host);
@@ -133,7 +125,7 @@ static void test_version_1(void **state)
     tree_write(dir, V1 "job/memory.failcnt", "10\n");
     tree_write(dir, V1 "memory.failcnt", "3\n");
     tree_write(dir, V1 "memory.limit_in_bytes", "52428800\n");
-    pr_oom_open(&oom, &host, 10, NULL, true);
+    pr_oom_open(&oom, &host, 10, NULL);
     assert_int_equal(oom.version, 1);
     tree_write(dir, V1 "job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
     tree_write(dir, V1 "memory.failcnt", "8\n");
@@ -153,7 +145,7 @@ static void test_the_machine_alone(void **state)
 {
     (void)state;
     open_under("cgroup-v2");
-    pr_oom_open(&oom, &host, 0, NULL, true);
+    pr_oom_open(&oom, &host, 0, NULL);
     killed(7);
     pr_oom_read(&oom, &host);
     assert_exactly(oom.machine_kills, 2);
@@ -169,7 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_the_limit_above_it_was_met),
         TEST(test_nothing_happened),
-        TEST(test_nothing_elsewhere),
+        TEST(test_a_kill_elsewhere),
         TEST(test_a_group_without_an_account),
         TEST(test_version_1),
         TEST(test_the_machine_alone),
