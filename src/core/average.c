@@ -4,12 +4,19 @@
 #include <math.h>
 #include <string.h>
 
+/* What is said of one value is said of the mean; of a total, what is said of the last. */
+static void say(struct pr_average *a, const struct proctor_snapshot *sample, int id)
+{
+    if (sample->mark[id] || pr_metric_is_total((enum pr_metric_id)id))
+        pr_said_add(&a->said[id], id, sample->mark[id]);
+}
+
 static void add_job(struct pr_average *a, const struct proctor_snapshot *sample)
 {
     pr_mean_add(a->mean, sample->value, METRIC_COUNT);
     for (int id = 0; id < METRIC_COUNT; id++)
         if (!isnan(sample->value[id]))
-            pr_said_add(&a->said[id], id, sample->mark[id]);
+            say(a, sample, id);
 }
 
 static void take_job(struct pr_average *a)
@@ -29,12 +36,23 @@ static void add_members(struct pr_entities *set)
     }
 }
 
+/* Of a counter that was not read for the last sample there is nothing of now. */
+static void take_member(struct pr_mean *mean, double *value)
+{
+    double last[PROC_METRICS];
+    memcpy(last, value, sizeof last);
+    pr_mean_take(mean, value, PROC_METRICS);
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (pr_metrics[id].kind == KIND_COUNTER && isnan(last[id]))
+            value[id] = NAN;
+}
+
 static void take_members(struct proctor_snapshot *out, struct pr_entities *set)
 {
     for (size_t i = 0; i < out->member_count; i++) {
         struct pr_entity *e = pr_entities_find(set, out->members[i].pid);
         if (e)
-            pr_mean_take(e->mean, out->members[i].value, PROC_METRICS);
+            take_member(e->mean, out->members[i].value);
     }
 }
 

@@ -4,18 +4,14 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_last(int id)
-{
-    return pr_metrics[id].kind == KIND_COUNTER || pr_metrics[id].kind == KIND_HIGH_WATER;
-}
-
 void pr_mean_add(struct pr_mean *m, const double *value, int count)
 {
     for (int id = 0; id < count; id++) {
         if (isnan(value[id]))
             continue;
-        m[id].sum = is_last(id) ? value[id] : m[id].sum + value[id];
-        m[id].known = is_last(id) ? 1 : m[id].known + 1;
+        bool last = pr_metric_is_total((enum pr_metric_id)id);
+        m[id].sum = last ? value[id] : m[id].sum + value[id];
+        m[id].known = last ? 1 : m[id].known + 1;
     }
 }
 

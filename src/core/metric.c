@@ -53,6 +53,11 @@ bool pr_metric_in_ledger(enum pr_metric_id id)
            (m->fold == FOLD_SUM || m->fold == FOLD_OWN);
 }
 
+bool pr_metric_is_total(enum pr_metric_id id)
+{
+    return pr_metrics[id].kind == KIND_COUNTER || pr_metrics[id].kind == KIND_HIGH_WATER;
+}
+
 bool pr_metric_ages(enum pr_metric_id id)
 {
     const struct pr_metric *m = &pr_metrics[id];

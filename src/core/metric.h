@@ -88,14 +88,14 @@ struct pr_metric {
 
 extern const struct pr_metric pr_metrics[METRIC_COUNT];
 
-/* Nothing is known of these. */
-void pr_values_none(double *value, int count);
+void pr_values_none(double *value, int count); /* nothing is known of these */
 /* What is absent counts as nothing, in a sum. */
 double pr_value_known(double v);
 /* The metric with this key, or METRIC_NONE. */
 enum pr_metric_id pr_metric_find(const char *key);
 /* Appends the column name: "mem_rss_bytes". */
 void pr_metric_column(struct pr_buf *out, const struct pr_metric *m);
+bool pr_metric_is_total(enum pr_metric_id id); /* the last value says all: there is no mean */
 /* True for counters whose job total is the ledger's business. */
 bool pr_metric_in_ledger(enum pr_metric_id id);
 /* True for what is read in turn, though its process runs; a high-water mark has its own time. */

@@ -102,11 +102,6 @@ static void put_place(struct pr_json *j, const struct pr_phase *phase, double se
 
 /* --- while it lasts --------------------------------------------------------------------------- */
 
-static bool is_total(int id)
-{
-    return pr_metrics[id].kind == KIND_COUNTER || pr_metrics[id].kind == KIND_HIGH_WATER;
-}
-
 /* What a value of the run is to the phase: a counter its growth; a kernel's high-water mark only
  * where it has risen in the phase, for else it is of an earlier one. */
 static double within(const struct pr_phase_open *o, int id, double v)
@@ -138,7 +133,7 @@ static void add(const struct pr_phases *p, struct pr_phase_open *o,
 void pr_phases_add(struct pr_phases *p, const struct proctor_snapshot *s)
 {
     for (int id = 0; id < METRIC_COUNT; id++)
-        if (is_total(id) && !isnan(s->value[id]))
+        if (pr_metric_is_total((enum pr_metric_id)id) && !isnan(s->value[id]))
             p->latest[id] = s->value[id];
     p->latest_at = pr_seconds(s->elapsed);
     for (size_t i = 0; i < p->open_count; i++)

@@ -35,7 +35,7 @@ void pr_stats_init(struct pr_stats *s)
 
 bool pr_metric_has_quantiles(enum pr_metric_id id)
 {
-    return pr_metrics[id].kind != KIND_COUNTER && pr_metrics[id].kind != KIND_HIGH_WATER;
+    return !pr_metric_is_total(id);
 }
 
 int pr_quantile_rows(int count)
@@ -137,8 +137,7 @@ static bool is_of_before(unsigned char mark)
 
 void pr_said_add(struct pr_said *s, int id, unsigned char mark)
 {
-    enum pr_kind kind = pr_metrics[id].kind;
-    bool total = kind == KIND_COUNTER || kind == KIND_HIGH_WATER;
+    bool total = pr_metric_is_total((enum pr_metric_id)id);
     s->mark = mark;
     if (is_of_before(mark) && !total && mark > s->old) /* those of crowds come behind others */
         s->old = mark;

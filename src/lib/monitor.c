@@ -39,7 +39,7 @@ int pr_monitor_check_caller(const struct proctor_monitor *m, struct proctor_erro
 
 int proctor_monitor_new(struct proctor_monitor **ret_monitor, struct proctor_error *err)
 {
-    struct proctor_monitor *m = calloc(1, sizeof *m); /* so large that it is mapped, not cleared */
+    struct proctor_monitor *m = calloc(1, sizeof *m); /* large: mapped as a rule, not cleared */
     if (!m || pr_config_init(&m->config) < 0) {
         free(m);
         return pr_error(err, ENOMEM, "out of memory");

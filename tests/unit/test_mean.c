@@ -124,7 +124,8 @@ static void test_average_of_members(void **state)
     pr_entities_done(&set);
 }
 
-/* What is not of now is in no mean, and what is said of one value is said of the mean. */
+/* What is not of now is in no mean, and what is said of one value is said of the mean; a counter is
+ * that of the last sample. */
 static void test_average_of_what_was_of_before(void **state)
 {
     (void)state;
@@ -135,24 +136,29 @@ static void test_average_of_what_was_of_before(void **state)
     assert_true(pr_snapshot_reserve(&s, 1, 0));
     s.member_count = 1;
     s.members[0] = (struct pr_member){.pid = 1};
-    s.value[METRIC_FDS] = 9;
+    s.value[METRIC_FDS] = s.value[METRIC_MEM_RATIO] = s.value[METRIC_CTX_VOLUNTARY] = 9;
     for (int sample = 1; sample <= 6; sample++) { /* three are of before, then one is of now */
         e->aged = sample != 4;
         e->value[METRIC_FDS] = e->value[METRIC_CTX_VOLUNTARY] = sample;
         e->value[METRIC_MEM_RSS] = sample * 10;
         s.mark[METRIC_FDS] = e->aged && sample < 6 ? MARK_AGED : MARK_NONE;
+        s.mark[METRIC_MEM_RATIO] = sample == 4 ? MARK_FROM_RSS : MARK_NONE;
+        s.mark[METRIC_CTX_VOLUNTARY] = sample < 6 ? MARK_LOWER_BOUND : MARK_NONE;
+        pr_entity_now(&set, e, s.members[0].value);
         const struct proctor_snapshot *out = pr_average_add(&a, 3, &s, &set);
         assert_true((out != NULL) == (sample % 3 == 0));
         if (!out)
             continue;
         assert_int_equal(out->mark[METRIC_FDS], MARK_AGED);
+        assert_int_equal(out->mark[METRIC_MEM_RATIO], sample == 3 ? MARK_NONE : MARK_FROM_RSS);
+        assert_int_equal(out->mark[METRIC_CTX_VOLUNTARY],
+                         sample == 3 ? MARK_LOWER_BOUND : MARK_NONE);
         assert_exactly(out->members[0].value[METRIC_MEM_RSS], sample == 3 ? 20 : 50);
-        const enum pr_metric_id in_turn[] = {METRIC_FDS, METRIC_CTX_VOLUNTARY};
-        for (size_t i = 0; i < COUNT_OF(in_turn); i++)
-            if (sample == 3)
-                assert_absent(out->members[0].value[in_turn[i]]);
-            else
-                assert_exactly(out->members[0].value[in_turn[i]], 4);
+        assert_absent(out->members[0].value[METRIC_CTX_VOLUNTARY]);
+        if (sample == 3)
+            assert_absent(out->members[0].value[METRIC_FDS]);
+        else
+            assert_exactly(out->members[0].value[METRIC_FDS], 4);
     }
     pr_snapshot_done(&s);
     pr_snapshot_done(&a.out);
