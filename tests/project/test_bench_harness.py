@@ -242,15 +242,22 @@ def test_goals_that_hold_and_that_do_not():
 
 
 def test_what_is_required_decides_how_it_ends():
-    whole = data(9.0, 5.0)
-    lost, = tables.missed(whole, whole=True)
-    assert "psutil could not be installed: no network" in lost and tables.missed(whole, whole=False) == []
-    assert len(tables.missed(data(17.0, 5.0), whole=True)) == 3 and len(tables.missed(data(9.0, 7.0), whole=True)) == 2
-    del whole["tools"]["psutil"]
-    assert tables.missed(whole, whole=True) == []
+    def whole(*us, without=()):
+        found = data(*us)
+        for case in found["cases"].values():
+            case.update({name: result(40.0) for name in peers.ON_THE_SAME_WORK if name not in without})
+        return found
+    assert tables.missed(whole(9.0, 5.0), whole=True) == []
+    assert len(tables.missed(whole(17.0, 5.0), whole=True)) == 2 and len(tables.missed(whole(9.0, 7.0), whole=True)) == 1
+    lost, = tables.missed(whole(9.0, 5.0, without=["psutil"]), whole=True)
+    assert "psutil could not be installed: no network" in lost
+    few = whole(9.0, 5.0, without=["psutil", "resource-tracker (Rust)"])
+    assert "resource-tracker (Rust) was not measured" in tables.missed(few, whole=True)[1]
+    assert tables.missed(few, whole=False) == []
     alone = data(9.0, 5.0)
     alone["tools"] = {name: alone["tools"][name] for name in ("proctor", "floor")}
-    assert tables.missed(alone, whole=False) == [] and len(tables.missed(alone, whole=True)) == 1
+    assert tables.missed(alone, whole=False) == []
+    assert "not measured" in tables.missed(alone, whole=True)[0]
 
 
 def test_nothing_of_all_numbers_at_all_rates_is_left_out():

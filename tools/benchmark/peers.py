@@ -315,3 +315,4 @@ class Time(Tool):
 
 CLASSES = [Ours, Everything, Floor, Psutil, Psrecord, Conduct, ResourceTracker, Rust, Mprof, Pidstat, Top, Time]
 NAMES = [c.name for c in CLASSES]
+ON_THE_SAME_WORK = [c.name for c in CLASSES if c.peer and c.same]

@@ -8,6 +8,7 @@ import re
 import statistics
 import subprocess
 
+from . import peers
 from .run import ROOT, Case
 
 REFERENCE = Case(100, "5 %", 10)
@@ -209,8 +210,10 @@ def missed(data, whole):
     results = Results(data)
     found = [f"{goal}: {measured}" for goal, measured, holds in required_rows(results)
              if holds != "yes" and (holds or whole)]
-    absent = [(name, results.tools[name]["reason"]) for name in peers_of(results, "same")]
-    return found + [f"the cheapest peer may be another: {name} {reason}" for name, reason in absent if reason and whole]
+    absent = [name for name in peers.ON_THE_SAME_WORK
+              if whole and not peer_ratio(results, "us", [name], tuple(ACTIVITIES), 100)]
+    return found + [f"the cheapest peer may be another: {name} "
+                    f"{results.tools.get(name, {}).get('reason') or 'was not measured'}" for name in absent]
 
 
 def required_rows(results):
