@@ -84,6 +84,17 @@ def test_the_floor_reads_each_process_in_each_sample(programs, tmp_path, descrip
     assert 0.1 * used < said["cpu_us"] * 1e-6 <= used * 1.01
 
 
+def test_a_busy_job_and_what_is_found_of_it(build, programs, tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "BUSY", 0.5)
+    monkeypatch.setattr(jobs, "KNOWN", {"cpu": ("reuse", ["20", "5000"], "cpu"), "peak": ("spike", ["1", "30", "50"], "touched")})
+    tools = [peers.Ours(str(build / "proctor")), peers.Floor(programs["floor"])]
+    found, alone = jobs.slowdown(tools, 1, programs, tmp_path, lambda text: None)
+    assert alone["runs"] == 1 and all(0 < found[tool.name]["taken"] < 0.2 for tool in tools), found
+    said = jobs.shares(tools, 1, programs, tmp_path, lambda text: None)
+    assert all(0.95 < said["proctor"][quantity]["share"] < 1.1 for quantity in jobs.KNOWN), said
+    assert "reason" in said["floor"]["cpu"]
+
+
 def test_start_up_falls_out():
     """Ten samples of 4 processes at 2 us each, and 5 ms of start-up that is in both runs."""
     cost = run.Cost()
@@ -345,7 +356,7 @@ def test_text_goes_between_the_marks(tmp_path):
 
 def test_the_page_has_every_mark(root):
     page = (root / "doc/performance.md").read_text()
-    for mark in ("bench", "bench-rest", "growth", "soak"):
+    for mark in ("bench", "bench-rest", "growth", "soak", "startup"):
         assert page.count(f"<!-- {mark}: made by the harness -->\n") == page.count(f"<!-- end of {mark} -->") == 1
         assert len(page.partition(f"<!-- {mark}: made")[2].partition("<!-- end")[0].split("\n")) > 5, f"{mark} is empty"
 
@@ -353,6 +364,11 @@ def test_the_page_has_every_mark(root):
 def test_what_is_required_holds_on_the_page(root):
     rows = re.findall(r"^\| required: .* \| (.*) \|$", (root / "doc/performance.md").read_text(), re.M)
     assert rows == ["yes"] * 6
+
+
+def test_starting_keeps_its_aim_on_the_page(root):
+    row, = re.findall(r"^\| proctor run --no-record -- true \|.*\| (\S+) \|$", (root / "doc/performance.md").read_text(), re.M)
+    assert float(row) <= 3
 
 
 def test_what_growth_may_not_be():

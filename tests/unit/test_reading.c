@@ -130,7 +130,7 @@ static int setup(void **state)
     recording_new(&r);
     option(&r, OPTION_ROOT, "/");
     option(&r, OPTION_NO_PSS, "yes");
-    option(&r, OPTION_SELECT, "cpu.*,mem.*,io.*,threads,fds,ctx.*,faults.*,procs");
+    option(&r, OPTION_SELECT, "cpu.*,mem.*,io.*,threads,fds,ctx.*,faults.*,procs,sched.delay");
     for (int i = 0; i < FAMILY; i++)
         family[i] = start_one(&orders[i]);
     usleep(50000);
@@ -170,6 +170,14 @@ static const struct pr_member *member_row(pid_t pid)
             return &r.s.now.members[k];
     fail();
     return NULL;
+}
+
+/* More files than may be held. */
+static void make_crowd(void)
+{
+    for (size_t k = 0; k < r.s.set.count; k++)
+        pr_source_release(&r.s.host, r.s.set.items[k]);
+    r.s.host.hold_limit = 3 * FAMILY; /* of us there are one more */
 }
 
 /* We ourselves run, and are read; all together are 60 files and more. */
@@ -259,6 +267,24 @@ static void test_the_size_is_read_where_it_may_have_changed(void **state)
     assert_in_range(sizes, 0, 1); /* ours, who are read whole */
 }
 
+/* Others can take memory from who sleeps: into swap, which only a full reading has. */
+static void test_the_size_of_who_sleeps_is_looked_at(void **state)
+{
+    (void)state;
+    struct pr_entity *e = member(5);
+    recording_tick(&r);
+    double size = e->value[METRIC_MEM_RSS];
+    int64_t full = e->refreshed_at;
+    r.s.allowance = -(int64_t)1e15; /* it is nobody's turn */
+    r.s.turns.owed = 0;
+    e->value[METRIC_MEM_RSS] = size + 8192; /* as if pages had been taken since */
+    e->sized_at -= 8 * NS_PER_S;
+    recording_tick(&r);
+    assert_exactly(e->value[METRIC_MEM_RSS], size);
+    assert_int_equal(e->refreshed_at, full);
+    assert_true(e->aged);
+}
+
 static void test_exec(void **state)
 {
     (void)state;
@@ -329,6 +355,7 @@ static void test_what_is_read_in_turn_has_its_age_told(void **state)
         fresh |= !isnan(us->value[METRIC_FDS]);
         aged |= isnan(us->value[METRIC_FDS]);
         assert_int_equal(isnan(us->value[METRIC_CTX_VOLUNTARY]), isnan(us->value[METRIC_FDS]));
+        assert_int_equal(isnan(us->value[METRIC_SCHED_DELAY]), isnan(us->value[METRIC_FDS]));
         assert_int_equal(r.s.now.mark[METRIC_FDS],
                          isnan(us->value[METRIC_FDS]) ? MARK_AGED : MARK_NONE);
         assert_false(isnan(r.s.now.members[FAMILY].value[METRIC_FDS]));
@@ -337,22 +364,26 @@ static void test_what_is_read_in_turn_has_its_age_told(void **state)
     assert_true(fresh && aged);
 }
 
-/* Without budget, and when it is nobody's turn: what is said to be at most 20 s old is. */
+/* Without budget, and when it is nobody's turn: what is said to be at most 20 s old is, and 40 s in
+ * a crowd. */
 static void test_nothing_is_older_than_is_said(void **state)
 {
     (void)state;
     static const struct {
         int age; /* seconds */
-        bool read;
-    } cases[] = {{15, false}, {20, true}};
+        bool crowd, read;
+    } cases[] = {{15, false, false}, {20, false, true}, {35, true, false}, {40, true, true}};
     for (int i = 0; i < 40; i++) /* until it is not young any more */
         recording_tick(&r);
     struct pr_entity *us = pr_entities_find(&r.s.set, getpid());
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        if (cases[i].crowd)
+            make_crowd();
         r.s.turns.owed = 0;
         r.s.allowance = -(int64_t)1e15;
         us->refreshed_at = pr_clock_boot() - cases[i].age * NS_PER_S;
         recording_tick(&r);
+        assert_int_equal(r.s.turns.crowd, cases[i].crowd);
         assert_int_equal(us->refreshed_at == r.s.sampled, cases[i].read);
     }
 }
@@ -448,7 +479,7 @@ static void test_the_size_goes_with_pss(void **state)
     assert_exactly(member(5)->share.rss, size);
 }
 
-/* More files than may be held: stat of each is. I/O is older then and says so, size is not. */
+/* Of a crowd stat of each is held. I/O is older then and says so, size is not. */
 static void test_in_a_crowd_stat_comes_first(void **state)
 {
     (void)state;
@@ -456,9 +487,7 @@ static void test_in_a_crowd_stat_comes_first(void **state)
     struct pr_entity *e = member(3);
     r.s.want_members = true;
     r.s.step = NS_PER_S; /* I/O at one of four ticks */
-    for (size_t k = 0; k < r.s.set.count; k++)
-        pr_source_release(&r.s.host, r.s.set.items[k]);
-    r.s.host.hold_limit = 3 * FAMILY; /* of us there are one more */
+    make_crowd();
     double before = e->value[METRIC_IO_WCHAR];
     for (int i = 0; i < TICKS; i++) {
         tell(3, 'w');
@@ -637,6 +666,7 @@ int main(void)
         TEST(test_a_peak_between_two_ticks),
         TEST(test_a_few_faults_can_wait),
         TEST(test_the_size_is_read_where_it_may_have_changed),
+        TEST(test_the_size_of_who_sleeps_is_looked_at),
         TEST(test_exec),
         TEST(test_death),
         TEST(test_a_pid_that_is_used_again),
