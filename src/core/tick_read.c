@@ -147,8 +147,8 @@ static bool is_wanted(const struct pr_session *s, const struct pr_tick *t,
     if (apart || source->can_wait || pr_entity_is_dead(e) ||
         !(signals || s->select.reads & source->gives))
         return false;
-    if (s->gone)
-        return id == SOURCE_pid_status;
+    if (s->gone) /* marks, and what was counted to the end */
+        return id == SOURCE_pid_status || id == SOURCE_pid_sched;
     /* It has not grown without a fault; what it gave back stat shows, small pieces of it late. */
     if (id == SOURCE_pid_statm && depth == DEPTH_COUNTS && !e->resized && !e->faulted)
         return false;

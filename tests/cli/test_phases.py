@@ -300,13 +300,17 @@ def test_they_are_quick(proctor):
 
 # --- the socket -----------------------------------------------------------------------------------
 
-def test_where_it_is_and_who_may_use_it(proctor):
+@pytest.mark.parametrize("umask", [0, 0o277])
+def test_where_it_is_and_who_may_use_it(proctor, umask):
     runtime = Path("/tmp") / f"pr{os.getpid()}"
     runtime.mkdir(mode=0o700)
+    if umask:  # which would take our own directory from us
+        (runtime / "proctor").mkdir(mode=0o700)
     try:
-        process = proctor.start("run", "-q", "--run-id", "mine", "--summary", proctor.summary_file, "sh", "-c",
+        process = proctor.start("run", "-q", "--run-id", "mine", "--no-record", "--summary",
+                                proctor.summary_file, "sh", "-c",
                                 "echo $PROCTOR_SOCKET; exec sleep 1000", env={"XDG_RUNTIME_DIR": str(runtime)},
-                                preexec_fn=lambda: os.umask(0))
+                                preexec_fn=lambda: os.umask(umask))
         path = Path(process.stdout.readline().decode().strip())
         assert path == runtime / "proctor" / "mine.sock"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -297,10 +297,15 @@ static void test_exec(void **state)
 static void test_death(void **state)
 {
     (void)state;
+    r.s.want_members = true;
     tell(1, 'q');
     recording_tick(&r);
     assert_int_equal(member(1)->state, 'Z');
     assert_exactly(value_of(&r, PROCS), FAMILY);
+    member(1)->aged = false; /* as if its turn had come: nothing more of it is read */
+    recording_tick(&r);
+    assert_true(isnan(member_row(family[1])->value[METRIC_CTX_VOLUNTARY]));
+    assert_false(isnan(member_row(family[1])->value[METRIC_CPU_TIME]));
     for (int i = 0; i < 3; i++)
         recording_tick(&r);
     waitpid(family[1], NULL, 0);
@@ -398,6 +403,18 @@ static void test_at_the_end_all_is_read(void **state)
     for (size_t k = 0; k < r.s.set.count; k++)
         assert_int_equal(r.s.set.items[k]->refreshed_at, r.s.sampled);
     assert_int_equal(r.s.now.mark[METRIC_FDS], MARK_NONE);
+}
+
+/* What it left running has counted to the end, too. */
+static void test_at_the_end_those_left_are_read(void **state)
+{
+    (void)state;
+    struct pr_entity *e = member(3);
+    double before = e->value[METRIC_SCHED_DELAY];
+    e->value[METRIC_SCHED_DELAY] = e->value[METRIC_CTX_VOLUNTARY] = -1;
+    r.s.gone = true;
+    pr_session_end(&r.s);
+    assert_true(e->value[METRIC_SCHED_DELAY] >= before && e->value[METRIC_CTX_VOLUNTARY] > 0);
 }
 
 /* One at each tick, as long as there is budget for it; two in a second in any case. */
@@ -674,6 +691,7 @@ int main(void)
         TEST(test_what_is_read_in_turn_has_its_age_told),
         TEST(test_nothing_is_older_than_is_said),
         TEST(test_at_the_end_all_is_read),
+        TEST(test_at_the_end_those_left_are_read),
         TEST(test_turns_keep_to_the_budget),
         TEST(test_the_idle_give_way),
         TEST(test_what_is_read_seldom_is_held_in_small_jobs),
