@@ -176,6 +176,21 @@ def test_a_large_process_is_not_held_up_again(proctor, mib, waits):
     assert sum(b < a for a, b in zip(ages, ages[1:])) <= 1 or not waits, ages
 
 
+BUSY = BIG.replace("time.sleep(3)", "for _ in range(300): time.sleep(0.01)")
+
+
+@pytest.mark.parametrize("percent, least", [(0.5, 1), (2, 5)])
+def test_what_the_budget_leaves_is_for_pss(proctor, percent, least):
+    """400 MiB in small pages take some milliseconds: not in each sample, but as often as there is budget."""
+    _, summary = proctor.recorded("-i", "50ms", "--no-record", "--budget", f"{percent}%", "--csv", "a.csv", "--",
+                                  "/usr/bin/python3", "-c", BUSY.format(400))
+    rows = [row for row in read_csv(proctor.work / "a.csv") if float(row["mem_rss_bytes"] or 0) > 400 << 20]
+    ages = numbers(rows, "mem_pss_age_seconds")
+    assert len(ages) == len(rows) >= 30
+    assert (1 if SANITIZED else least) <= sum(age < 0.02 for age in ages) <= len(ages) / 2, ages
+    assert summary["self"]["cpu_ratio"] < 1.5 * percent / 100 * SLACK, summary["self"]
+
+
 def held(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
