@@ -31,8 +31,13 @@ static void add_members(struct pr_entities *set)
 {
     double value[PROC_METRICS];
     for (size_t k = 0; k < set->count; k++) {
-        pr_entity_now(set, set->items[k], value);
-        pr_mean_add(set->items[k]->mean, value, PROC_METRICS);
+        struct pr_entity *e = set->items[k];
+        if (e->left) { /* nobody asks for its mean, unless it comes back */
+            memset(e->mean, 0, PROC_METRICS * sizeof *e->mean);
+            continue;
+        }
+        pr_entity_now(e, value);
+        pr_mean_add(e->mean, value, PROC_METRICS);
     }
 }
 

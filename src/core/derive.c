@@ -117,15 +117,31 @@ static double ratio_of(enum pr_metric_id id, const double *value, const struct p
     return value[other ? m->otherwise : m->of] / basis->limits->total[m->per];
 }
 
+/* A counter of I/O, or its rate. */
+static bool is_io(int id)
+{
+    const struct pr_metric *m = &pr_metrics[id];
+    return (m->kind == KIND_RATE ? pr_metrics[m->of].needs : m->needs) & READ_IO;
+}
+
+static double rate_of(enum pr_metric_id id, const double *value, const double *previous,
+                      const struct pr_basis *basis)
+{
+    const struct pr_metric *m = &pr_metrics[id];
+    bool io = is_io(id);
+    double growth = value[m->of] - previous[m->of], dt = io ? basis->io_dt : basis->dt;
+    if (io && dt <= 0)
+        return isnan(basis->dt) ? NAN : previous[id];
+    return dt > 0 && !isnan(growth) ? fmax(0, growth) / dt * m->scale : NAN;
+}
+
 static void derive(double *value, const double *previous, const struct pr_basis *basis,
                    unsigned char *marks, int from, int to)
 {
     for (int id = from; id < to; id++) {
         const struct pr_metric *m = &pr_metrics[id];
         if (m->kind == KIND_RATE) {
-            double growth = value[m->of] - previous[m->of];
-            bool sound = basis->dt > 0 && !isnan(growth);
-            value[id] = sound ? fmax(0, growth) / basis->dt * m->scale : NAN;
+            value[id] = rate_of((enum pr_metric_id)id, value, previous, basis);
         } else if (m->kind == KIND_RATIO) {
             value[id] = ratio_of((enum pr_metric_id)id, value, basis, marks);
         } else if (m->kind == KIND_HIGH_WATER) {
@@ -144,4 +160,20 @@ void pr_derive_machine(double *value, const double *previous, double dt)
 {
     struct pr_basis basis = {.dt = dt};
     derive(value, previous, &basis, NULL, PROC_METRICS, METRIC_COUNT);
+}
+
+void pr_derive_next(double *previous, const double *value, double io_dt)
+{
+    bool stands = io_dt <= 0;
+    for (int id = 0; id < PROC_METRICS; id++)
+        if (!(stands && is_io(id)))
+            previous[id] = value[id];
+}
+
+struct pr_basis pr_basis_of_member(const struct pr_basis *basis)
+{
+    struct pr_basis own = *basis;
+    if (own.io_dt <= 0 || own.io_dt > own.dt)
+        own.io_dt = NAN;
+    return own;
 }

@@ -19,6 +19,7 @@ struct pr_basis {
     double dt; /* seconds since the sample before; NaN where rates make no sense */
     const struct pr_limits *limits;
     bool otherwise; /* ratios whose metric has never been known use the next best one */
+    double io_dt;   /* the same for I/O, since all of it was read before; 0: its rates stand */
 };
 
 /* Fills the derived metrics of a process or the job. `previous` holds the counters one interval
@@ -27,3 +28,7 @@ void pr_derive(double *value, const double *previous, const struct pr_basis *bas
                unsigned char *marks);
 /* The same for what is read of the machine: the metrics from PROC_METRICS on. */
 void pr_derive_machine(double *value, const double *previous, double dt);
+/* What is now becomes what was before; not I/O while its rates stand. */
+void pr_derive_next(double *previous, const double *value, double io_dt);
+/* For some members: no rates of I/O where that of all was not read for this interval. */
+struct pr_basis pr_basis_of_member(const struct pr_basis *basis);

@@ -55,23 +55,18 @@ bool pr_entity_is_aged(const struct pr_entity *e, enum pr_metric_id id)
     return (e->aged && pr_metric_ages(id)) || (e->io_old && (pr_metrics[id].needs & READ_IO));
 }
 
-/* In a crowd I/O is read less often than the rates of a tick would need. And who has ended has run
- * to do so, and is not read any more. */
-static bool is_of_now(const struct pr_entities *set, const struct pr_entity *e,
-                      enum pr_metric_id id)
+/* Who has ended has run to do so, and is not read any more. */
+static bool is_of_now(const struct pr_entity *e, enum pr_metric_id id)
 {
-    const struct pr_metric *m = &pr_metrics[id];
-    bool io_rate = m->kind == KIND_RATE && (pr_metrics[m->of].needs & READ_IO);
-    bool ended = pr_entity_is_dead(e) && pr_metric_ages(id);
-    return !pr_entity_is_aged(e, id) && !(set->crowd && io_rate) && !ended;
+    return !pr_entity_is_aged(e, id) && !(pr_entity_is_dead(e) && pr_metric_ages(id));
 }
 
-void pr_entity_now(const struct pr_entities *set, const struct pr_entity *e, double *ret)
+void pr_entity_now(const struct pr_entity *e, double *ret)
 {
     memcpy(ret, e->value, sizeof e->value);
-    bool all = !e->aged && !set->crowd && !pr_entity_is_dead(e);
+    bool all = !e->aged && !pr_entity_is_dead(e); /* I/O is old of nobody else */
     for (int id = 0; id < PROC_METRICS && !all; id++)
-        if (!is_of_now(set, e, (enum pr_metric_id)id))
+        if (!is_of_now(e, (enum pr_metric_id)id))
             ret[id] = NAN;
 }
 

@@ -91,7 +91,7 @@ void pr_entities_done(struct pr_entities *set);
 bool pr_entity_is_here(const struct pr_entity *e);
 /* Has it run since this was read? And all that is of now; the rest is absent. */
 bool pr_entity_is_aged(const struct pr_entity *e, enum pr_metric_id id);
-void pr_entity_now(const struct pr_entities *set, const struct pr_entity *e, double *ret);
+void pr_entity_now(const struct pr_entity *e, double *ret);
 /* Its I/O so far with what children brought, i counted from METRIC_IO_READ; NaN for unknown. */
 double pr_entity_io(const struct pr_entity *e, int i);
 /* Nothing of it runs any more. A process whose first thread has ended shows as a zombie, too. */

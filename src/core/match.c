@@ -237,20 +237,21 @@ void pr_match_show(const struct pr_match *rule, struct pr_match_values *ret)
     memcpy(ret->value, rule->previous, sizeof ret->value);
 }
 
-/* Switches and waiting are of first threads, and as of when each was last read; the kernel has no
- * other I/O of a process than with that of its children. */
-static void mark_counters(unsigned char *mark)
+/* Switches and waiting are of first threads, and as of when each was last read, as I/O is in a
+ * crowd; the kernel has no other I/O of a process than with that of its children. */
+static void mark_counters(unsigned char *mark, bool crowd)
 {
     for (int id = 0; id < PROC_METRICS; id++)
         if (pr_metrics[id].kind == KIND_COUNTER && pr_metric_ages((enum pr_metric_id)id))
             mark[id] = MARK_LOWER_BOUND;
         else if (pr_metrics[id].kind == KIND_COUNTER && (pr_metrics[id].needs & READ_IO))
-            mark[id] = MARK_WITH_REAPED;
+            mark[id] = crowd ? MARK_LOWER_BOUND : MARK_WITH_REAPED;
 }
 
 void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const struct pr_tick *t,
                        const struct proctor_snapshot *sample, const struct pr_basis *basis)
 {
+    struct pr_basis own = pr_basis_of_member(basis);
     for (size_t k = 0; k < set->count && m->count; k++)
         place(m, set->items[k], t);
     for (size_t i = 0; i < m->count; i++) {
@@ -258,10 +259,10 @@ void pr_matches_sample(struct pr_matches *m, struct pr_entities *set, const stru
         struct pr_span span = {pr_seconds(sample->elapsed), pr_seconds(sample->interval), 0};
         double value[PROC_METRICS];
         unsigned char mark[PROC_METRICS] = {0};
-        count(rule, set, (int)i, span, basis, value);
+        count(rule, set, (int)i, span, &own, value);
         pr_fold_match(set, (int)i, value, mark);
-        pr_derive(value, rule->previous, basis, mark);
-        mark_counters(mark);
+        pr_derive(value, rule->previous, &own, mark);
+        mark_counters(mark, set->crowd && !sample->last);
         pr_stats_add_values(&rule->stats, value, mark, PROC_METRICS, span);
         memcpy(rule->previous, value, sizeof rule->previous);
     }

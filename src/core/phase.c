@@ -20,6 +20,7 @@ struct pr_phase_open {
     bool over;                 /* it has ended, and waits for the last sample */
     double from;               /* elapsed at the sample that it counts from */
     double base[METRIC_COUNT]; /* what counters and high-water marks were then */
+    unsigned char base_mark[METRIC_COUNT];
     struct pr_stats stats;
 };
 
@@ -117,12 +118,20 @@ static double within(const struct pr_phase_open *o, int id, double v)
     }
 }
 
+/* What was a lower bound at the begin, and is whole when the job has ended, has grown by what was
+ * missing then, too: the phase keeps what it had. */
+static bool catches_up(const struct pr_phase_open *o, int id, unsigned char mark)
+{
+    return pr_metrics[id].kind == KIND_COUNTER && o->base_mark[id] == MARK_LOWER_BOUND &&
+           mark != MARK_LOWER_BOUND;
+}
+
 static void add(const struct pr_phases *p, struct pr_phase_open *o,
                 const struct proctor_snapshot *s, const double *value, double dt)
 {
     double mine[METRIC_COUNT];
     for (int id = 0; id < p->metrics; id++)
-        mine[id] = within(o, id, value[id]);
+        mine[id] = catches_up(o, id, s->mark[id]) ? NAN : within(o, id, value[id]);
     double at = pr_seconds(s->elapsed),
            lasted = fmin(at - o->from, pr_seconds(s->machine_interval));
     pr_stats_add_values(&o->stats, mine, s->mark, p->metrics,
@@ -133,8 +142,10 @@ static void add(const struct pr_phases *p, struct pr_phase_open *o,
 void pr_phases_add(struct pr_phases *p, const struct proctor_snapshot *s)
 {
     for (int id = 0; id < METRIC_COUNT; id++)
-        if (pr_metric_is_total((enum pr_metric_id)id) && !isnan(s->value[id]))
+        if (pr_metric_is_total((enum pr_metric_id)id) && !isnan(s->value[id])) {
             p->latest[id] = s->value[id];
+            p->latest_mark[id] = s->mark[id];
+        }
     p->latest_at = pr_seconds(s->elapsed);
     for (size_t i = 0; i < p->open_count; i++)
         add(p, p->open[i], s, s->value, pr_seconds(s->interval));
@@ -181,6 +192,7 @@ int pr_phases_begin(struct pr_phases *p, const char *name, double at, int owner,
     o->over = false;
     o->from = p->latest_at;
     memcpy(o->base, p->latest, sizeof o->base);
+    memcpy(o->base_mark, p->latest_mark, sizeof o->base_mark);
     pr_stats_init(&o->stats);
     take_sketches(p, &o->stats);
     o->stats.limits = p->limits;

@@ -64,8 +64,9 @@ struct pr_phases {
     size_t marks_kept;
     unsigned long ended, marked, refused; /* refused: garbage, and requests that make no sense */
     double latest[METRIC_COUNT]; /* what counters and high-water marks were when last known */
-    double latest_at;            /* elapsed at the last sample */
-    bool bound, ending;          /* the sample taken now is of a begin or an end; of an end */
+    unsigned char latest_mark[METRIC_COUNT];
+    double latest_at;   /* elapsed at the last sample */
+    bool bound, ending; /* the sample taken now is of a begin or an end; of an end */
     struct pr_phase_tokens tokens;
     struct pr_notes notes;
 };

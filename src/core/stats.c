@@ -130,22 +130,28 @@ void pr_stat_add(struct pr_stat *m, double v, double at, double dt)
     m->weight += dt;
 }
 
-static bool is_of_before(unsigned char mark)
+/* What is said of all values once it was said of one; 0 is nothing of that kind. */
+static int stays(unsigned char mark)
 {
-    return mark == MARK_AGED || mark == MARK_AGED_CROWD || mark == MARK_ESTIMATED;
+    static const unsigned char kinds[] = {MARK_NONE, MARK_AGED, MARK_AGED_CROWD, MARK_ESTIMATED,
+                                          MARK_FROM_RSS};
+    int rank = (int)(sizeof kinds) - 1;
+    while (rank > 0 && kinds[rank] != mark)
+        rank--;
+    return rank;
 }
 
 void pr_said_add(struct pr_said *s, int id, unsigned char mark)
 {
     bool total = pr_metric_is_total((enum pr_metric_id)id);
     s->mark = mark;
-    if (is_of_before(mark) && !total && mark > s->old) /* those of crowds come behind others */
+    if (!total && stays(mark) > stays(s->old))
         s->old = mark;
 }
 
 enum pr_mark pr_said_mark(const struct pr_said *s)
 {
-    bool other = s->mark && !(s->old && is_of_before(s->mark));
+    bool other = s->mark && !(s->old && stays(s->mark));
     return (enum pr_mark)(other ? s->mark : s->old);
 }
 

@@ -7,6 +7,7 @@
 #include "core/exact.h"
 #include "core/net.h"
 #include "core/self.h"
+#include "util/clock.h"
 
 #define ABSORBED_TRIES 20
 
@@ -15,10 +16,18 @@
 static void count_members(struct pr_session *s, double *value)
 {
     double alive = 0;
-    for (size_t k = 0; k < s->set.count; k++)
-        alive += pr_entity_is_here(s->set.items[k]);
+    int64_t now = s->start_boot + s->now.elapsed, oldest = now;
+    for (size_t k = 0; k < s->set.count; k++) {
+        const struct pr_entity *e = s->set.items[k];
+        if (!pr_entity_is_here(e))
+            continue;
+        alive++;
+        if (e->aged && e->refreshed_at < oldest)
+            oldest = e->refreshed_at;
+    }
     /* Of a tree only its zombie may be left. */
     value[METRIC_PROCS] = alive > 0 || s->target->ops->may_be_empty ? alive : NAN;
+    value[METRIC_FDS_AGE] = alive > 0 ? pr_seconds(now - oldest) : NAN;
     value[METRIC_PROCS_STARTED] = (double)s->set.started;
     value[METRIC_PROCS_EXITED] = (double)s->set.exited;
 }
@@ -42,9 +51,12 @@ static void mark_bounds(struct pr_session *s, bool last)
         mark[METRIC_CTX_VOLUNTARY] = mark[METRIC_CTX_INVOLUNTARY] = MARK_LOWER_BOUND;
     if (pr_exact_undivided(s->exact))
         mark[METRIC_CPU_USER] = mark[METRIC_CPU_SYSTEM] = MARK_LOWER_BOUND;
+    bool crowd = s->turns.crowd && !last;
     for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
-        if ((s->io_unreadable && !(last && s->reaping)) || (s->turns.crowd && !last))
+        if ((s->io_unreadable && !(last && s->reaping)) || crowd)
             mark[id] = MARK_LOWER_BOUND;
+    if (crowd)
+        mark[METRIC_IO_READ_RATE] = mark[METRIC_IO_WRITE_RATE] = MARK_AGED;
     mark[METRIC_ENERGY] = MARK_CPU_SHARE;
 }
 
@@ -62,7 +74,23 @@ static void high_water(struct pr_session *s, double *value)
  */
 static struct pr_basis basis_of(const struct pr_session *s, double dt)
 {
-    return (struct pr_basis){dt, &s->limits, s->stats.metric[METRIC_MEM_PSS].known == 0};
+    return (struct pr_basis){dt, &s->limits, s->stats.metric[METRIC_MEM_PSS].known == 0,
+                             s->turns.io_dt};
+}
+
+/* In a crowd I/O of each is read in turn: rates come when all have had theirs, over that time, and
+ * stand till then. */
+static void time_io(struct pr_session *s, double dt)
+{
+    struct pr_turns *turns = &s->turns;
+    bool all = !turns->crowd || s->now.first || s->now.last ||
+               (s->taken - turns->io_taken >= turns->sizes && !isnan(dt));
+    turns->io_time += pr_seconds(s->now.interval);
+    turns->io_dt = !all ? 0 : isnan(dt) ? NAN : turns->io_time;
+    if (!all)
+        return;
+    turns->io_taken = s->taken;
+    turns->io_time = 0;
 }
 
 /* While a thread of ours writes a reading can be too small, but never too large: where none comes
@@ -130,6 +158,7 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
         value[METRIC_ENERGY] = pr_energy_read(&s->energy, &s->host, cpu);
     take_net(s, value, last);
     pr_tick_gpu(s, value);
+    time_io(s, dt);
     struct pr_basis basis = basis_of(s, dt);
     pr_derive(value, s->totals_before, &basis, s->now.mark);
     high_water(s, value);
@@ -153,12 +182,12 @@ static void copy_member(struct pr_session *s, struct pr_entity *e, const struct 
     memcpy(m->comm, e->comm, sizeof m->comm);
     m->match = e->match == MATCH_NONE ? NULL : s->matches.items[e->match].name;
     pr_derive(e->value, e->previous, basis, NULL);
-    pr_entity_now(&s->set, e, m->value);
+    pr_entity_now(e, m->value);
 }
 
 void pr_tick_members(struct pr_session *s, double dt)
 {
-    struct pr_basis basis = basis_of(s, dt);
+    struct pr_basis all = basis_of(s, dt), basis = pr_basis_of_member(&all);
     s->now.member_count = 0;
     if (!pr_snapshot_reserve(&s->now, s->set.count, 0))
         return;

@@ -21,7 +21,7 @@ void pr_tick_finish(struct pr_session *s)
 {
     if (s->now.first)
         s->roll.at_first = s->set.started;
-    memcpy(s->totals_before, s->now.value, sizeof s->totals_before);
+    pr_derive_next(s->totals_before, s->now.value, s->turns.io_dt);
     for (size_t k = 0; k < s->set.count; k++) {
         struct pr_entity *e = s->set.items[k];
         memcpy(e->previous, e->value, sizeof e->previous);

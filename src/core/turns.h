@@ -26,9 +26,12 @@ struct pr_turns {
     double page_cost;    /* ns that PSS takes for a page, 0 before anything was measured */
     unsigned long sizes; /* ticks in which a size is looked at though nothing tells of another */
     bool crowd;          /* more members than descriptors can be held of */
-    bool again;          /* the second reading of one sample */
-    int64_t written;     /* CPU time of the writer without opening outputs, ns */
-    int64_t searched;    /* boot time: new members were looked for */
-    bool stirred;        /* somebody has run, come or gone */
-    bool lost;           /* somebody has ended: who has not run may still have another parent */
+    double io_time;      /* seconds since all I/O was known, and how many samples there were then */
+    uint64_t io_taken;
+    double io_dt;     /* the time where all of it is known again, else 0; NaN: none for rates */
+    bool again;       /* the second reading of one sample */
+    int64_t written;  /* CPU time of the writer without opening outputs, ns */
+    int64_t searched; /* boot time: new members were looked for */
+    bool stirred;     /* somebody has run, come or gone */
+    bool lost;        /* somebody has ended: who has not run may still have another parent */
 };

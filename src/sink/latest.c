@@ -9,10 +9,16 @@
 
 #define STANDS (3 * NS_PER_S) /* so long a value stands that was not read again */
 
+/* PSS and its age are of each sample in which they are known: an age that stands is too small. */
+static bool stands(int id)
+{
+    return pr_metrics[id].needs != READ_SMAPS;
+}
+
 static void take_values(struct pr_latest *l, const struct proctor_snapshot *s)
 {
     for (int id = 0; id < METRIC_COUNT; id++) {
-        if (isnan(s->value[id]) && s->elapsed - l->known_at[id] <= STANDS)
+        if (isnan(s->value[id]) && stands(id) && s->elapsed - l->known_at[id] <= STANDS)
             continue;
         l->now.value[id] = s->value[id];
         l->known_at[id] = s->elapsed;

@@ -87,7 +87,8 @@ static struct pr_basis basis_of(const struct replay *p)
     double dt = pr_seconds(s->interval);
     bool closing = s->last && isnan(s->value[METRIC_PROCS]);
     bool none = s->first || closing || dt < fmin(p->stored->interval, 0.1) / 2;
-    return (struct pr_basis){none ? NAN : dt, &p->stored->limits, !p->pss_seen};
+    dt = none ? NAN : dt;
+    return (struct pr_basis){dt, &p->stored->limits, !p->pss_seen, dt};
 }
 
 static int failure_of(const struct replay *p)

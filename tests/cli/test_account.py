@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who belongs to the job, and what they used: nobody missed, nothing counted twice."""
 import os
+import resource
 import signal
 import sys
 import time
@@ -279,6 +280,35 @@ def test_nobody_at_once_cannot_be_the_most(proctor):
         _, summary = proctor.recorded("true")
         procs = summary["metrics"].get("procs")
         assert procs is None or procs["peak"] >= 1
+
+
+WRITER_IN_A_CROWD = """
+import subprocess, time
+others = [subprocess.Popen(["sleep", "30"]) for _ in range(100)]
+end = time.monotonic() + 9.5
+with open("data", "wb", buffering=0) as file:
+    while time.monotonic() < end:
+        file.write(bytes(1 << 20))
+        time.sleep(0.1)
+for other in others:
+    other.kill()
+    other.wait()
+"""
+
+
+def test_the_rate_of_one_who_writes_in_a_crowd(proctor):
+    """Where not all files can be held I/O is read every four seconds: its rate is over that time, not what came together
+    divided by one interval."""
+    _, summary = proctor.recorded("-i", "100ms", "--match", "python", sys.executable, "-c",
+                                  WRITER_IN_A_CROWD,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
+    total = summary["metrics"]["io.write"]["total"]
+    assert total >= 50 << 20
+    rate = summary["metrics"]["io.write.rate"]
+    assert total / 10 / 4 < rate["peak"] < total / 10 * 2.5 and rate["mark"] == "up to 20 s old"
+    [rule] = summary["matches"]
+    assert rule["metrics"]["io.write"]["total"] >= 50 << 20
+    assert rule["metrics"].get("io.write.rate", {"peak": 0})["peak"] < total / 10 * 2.5
 
 
 def test_the_job_starts_at_once_and_its_end_is_noticed_at_once(proctor):

@@ -9,7 +9,7 @@ static const struct pr_limits limits = {.total = {[LIMIT_CPU] = 4, [LIMIT_MEMORY
 
 static void derive(const double *before, double dt, const struct pr_limits *with)
 {
-    struct pr_basis basis = {.dt = dt, .limits = with, .otherwise = true};
+    struct pr_basis basis = {.dt = dt, .limits = with, .otherwise = true, .io_dt = dt};
     pr_derive(job, before, &basis, marks);
 }
 
@@ -239,6 +239,38 @@ static void test_ratio_does_not_change_its_meaning(void **state)
     assert_int_equal(marks[METRIC_MEM_RATIO], MARK_NONE);
 }
 
+/* Where all of it is read once in several samples, so are its rates, over the time of these. */
+static void test_rates_of_io_stand_until_all_was_read(void **state)
+{
+    (void)state;
+    double before[METRIC_COUNT] = {0};
+    static const struct {
+        double dt, io_dt, io, cpu, io_rate, cpu_rate;
+    } samples[] = {
+        {1, 1, 10, 1, 10, 1},      {1, 0, 10, 3, 10, 2}, {1, 0, 25, 4, 10, 1},
+        {NAN, 0, 30, 4, NAN, NAN}, {1, 4, 50, 5, 10, 1}, {1, 1, 53, 5, 3, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(samples); i++) {
+        setup(NULL);
+        job[METRIC_IO_WRITE] = samples[i].io;
+        job[METRIC_CPU_TIME] = samples[i].cpu;
+        const struct pr_basis basis = {
+            .dt = samples[i].dt, .limits = &limits, .io_dt = samples[i].io_dt};
+        pr_derive(job, before, &basis, marks);
+        if (isnan(samples[i].io_rate)) {
+            assert_absent(job[METRIC_IO_WRITE_RATE]);
+            assert_absent(job[METRIC_CPU_USAGE]);
+        } else {
+            assert_exactly(job[METRIC_IO_WRITE_RATE], samples[i].io_rate);
+            assert_exactly(job[METRIC_CPU_USAGE], samples[i].cpu_rate);
+        }
+        /* Of some alone there is a rate where all was read for this sample. */
+        struct pr_basis own = pr_basis_of_member(&basis);
+        assert_int_equal(own.io_dt > 0, samples[i].io_dt > 0 && samples[i].io_dt <= samples[i].dt);
+        pr_derive_next(before, job, basis.io_dt);
+    }
+}
+
 static void test_without_an_interval_there_is_no_rate(void **state)
 {
     (void)state;
@@ -296,6 +328,7 @@ int main(void)
         TEST(test_ratio_from_rss_is_said),
         TEST(test_a_ratio_is_marked_as_what_it_is_of),
         TEST(test_ratio_does_not_change_its_meaning),
+        TEST(test_rates_of_io_stand_until_all_was_read),
         TEST(test_without_an_interval_there_is_no_rate),
         TEST(test_a_rate_is_never_negative),
         TEST(test_unknown_limit_unknown_ratio),

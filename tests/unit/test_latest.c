@@ -48,6 +48,21 @@ static void test_what_was_not_read_stands_for_a_while(void **state)
     assert_int_equal(l.now.elapsed, s.elapsed);
 }
 
+/* An age that stood would be too small, and the value beside it older than is said. */
+static void test_pss_does_not_stand(void **state)
+{
+    (void)state;
+    s.value[METRIC_MEM_PSS] = 7;
+    s.value[METRIC_MEM_PSS_AGE] = 2;
+    s.value[METRIC_CPU_USAGE] = 1;
+    take(0);
+    assert_true(l.now.value[METRIC_MEM_PSS] == 7);
+    pr_values_none(s.value, METRIC_COUNT);
+    take(0.1);
+    assert_true(isnan(l.now.value[METRIC_MEM_PSS]) && isnan(l.now.value[METRIC_MEM_PSS_AGE]));
+    assert_true(l.now.value[METRIC_CPU_USAGE] == 1);
+}
+
 static void test_gpus_stand_and_other_devices_are_left_out(void **state)
 {
     (void)state;
@@ -84,6 +99,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_what_was_not_read_stands_for_a_while),
+        TEST(test_pss_does_not_stand),
         TEST(test_gpus_stand_and_other_devices_are_left_out),
         TEST(test_names_are_those_of_the_sample_and_members_stay_out),
     };

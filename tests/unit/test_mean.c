@@ -144,7 +144,7 @@ static void test_average_of_what_was_of_before(void **state)
         s.mark[METRIC_FDS] = e->aged && sample < 6 ? MARK_AGED : MARK_NONE;
         s.mark[METRIC_MEM_RATIO] = sample == 4 ? MARK_FROM_RSS : MARK_NONE;
         s.mark[METRIC_CTX_VOLUNTARY] = sample < 6 ? MARK_LOWER_BOUND : MARK_NONE;
-        pr_entity_now(&set, e, s.members[0].value);
+        pr_entity_now(e, s.members[0].value);
         const struct proctor_snapshot *out = pr_average_add(&a, 3, &s, &set);
         assert_true((out != NULL) == (sample % 3 == 0));
         if (!out)
@@ -159,6 +159,32 @@ static void test_average_of_what_was_of_before(void **state)
             assert_absent(out->members[0].value[METRIC_FDS]);
         else
             assert_exactly(out->members[0].value[METRIC_FDS], 4);
+    }
+    pr_snapshot_done(&s);
+    pr_snapshot_done(&a.out);
+    pr_entities_done(&set);
+}
+
+/* Who has left and comes back has no mean of what it was before. */
+static void test_average_of_who_was_away(void **state)
+{
+    (void)state;
+    static struct pr_average a;
+    struct pr_entities set = {.with_mean = true};
+    struct pr_entity *e = pr_entities_add(&set, 1, 1);
+    struct proctor_snapshot s = sample_of(10, 1);
+    assert_true(pr_snapshot_reserve(&s, 1, 0));
+    s.members[0] = (struct pr_member){.pid = 1};
+    for (int sample = 1; sample <= 6; sample++) {
+        e->left = sample == 2 || sample == 3;
+        e->value[METRIC_MEM_RSS] = sample == 1 ? 1000 : sample;
+        s.member_count = !e->left;
+        pr_entity_now(e, s.members[0].value);
+        const struct proctor_snapshot *out = pr_average_add(&a, 3, &s, &set);
+        if (sample == 3)
+            assert_int_equal(out->member_count, 0);
+        if (sample == 6)
+            assert_exactly(out->members[0].value[METRIC_MEM_RSS], 5);
     }
     pr_snapshot_done(&s);
     pr_snapshot_done(&a.out);
@@ -203,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_average_publishes_every_nth),
         cmocka_unit_test(test_average_of_members),
         cmocka_unit_test(test_average_of_what_was_of_before),
+        cmocka_unit_test(test_average_of_who_was_away),
         cmocka_unit_test(test_average_of_names),
     };
     return cmocka_run_group_tests_name("mean", tests, NULL, NULL);

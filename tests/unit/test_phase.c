@@ -90,6 +90,28 @@ static void test_memory_of_two_ends_alone_is_marked(void **state)
     world_free(w);
 }
 
+/* What is known to be too small until the job has ended is no measure of the last phase. */
+static void test_what_catches_up_at_the_end_is_not_the_last_phases(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    w->s.mark[METRIC_CTX_VOLUNTARY] = MARK_LOWER_BOUND;
+    w->s.value[METRIC_CTX_VOLUNTARY] = 10;
+    sample(w, 1, 1, 100);
+    begin(w, "a", 1);
+    w->s.value[METRIC_CTX_VOLUNTARY] = 12;
+    sample(w, 2, 2, 100);
+    w->s.mark[METRIC_CTX_VOLUNTARY] = MARK_NONE; /* all were waited for */
+    w->s.value[METRIC_CTX_VOLUNTARY] = 900;
+    sample(w, 3, 3, 100);
+    pr_phases_end(&w->p, "a", 3, true, false);
+    struct pr_stats stats = stats_of(w, 0);
+    assert_exactly(pr_stats_total(&stats, METRIC_CTX_VOLUNTARY), 2);
+    assert_int_equal(pr_said_mark(&stats.metric[METRIC_CTX_VOLUNTARY].said), MARK_LOWER_BOUND);
+    assert_exactly(pr_stats_total(&stats, METRIC_CPU_TIME), 2);
+    world_free(w);
+}
+
 static void test_a_phase_has_what_happened_in_it_alone(void **state)
 {
     (void)state;
@@ -333,6 +355,7 @@ static void test_marks_are_kept_up_to_a_bound_and_all_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_catches_up_at_the_end_is_not_the_last_phases),
         cmocka_unit_test(test_a_phase_has_what_happened_in_it_alone),
         cmocka_unit_test(test_memory_of_two_ends_alone_is_marked),
         cmocka_unit_test(test_a_high_water_mark_counts_where_it_rises),

@@ -359,6 +359,10 @@ static void test_what_is_read_in_turn_has_its_age_told(void **state)
         assert_int_equal(us->pid, getpid());
         fresh |= !isnan(us->value[METRIC_FDS]);
         aged |= isnan(us->value[METRIC_FDS]);
+        const struct pr_entity *e = pr_entities_find(&r.s.set, getpid());
+        double age = e->aged ? pr_seconds(r.s.sampled - e->refreshed_at) : 0;
+        assert_exactly(value_of(&r, FDS_AGE), age); /* the others sleep */
+        assert_int_equal(age > 0, isnan(us->value[METRIC_FDS]));
         assert_int_equal(isnan(us->value[METRIC_CTX_VOLUNTARY]), isnan(us->value[METRIC_FDS]));
         assert_int_equal(isnan(us->value[METRIC_SCHED_DELAY]), isnan(us->value[METRIC_FDS]));
         assert_int_equal(r.s.now.mark[METRIC_FDS],
@@ -500,7 +504,8 @@ static void test_the_size_goes_with_pss(void **state)
 static void test_in_a_crowd_stat_comes_first(void **state)
 {
     (void)state;
-    unsigned fresh = 0, old = 0;
+    unsigned fresh = 0, old = 0, turns = 0;
+    double since = 0; /* seconds */
     struct pr_entity *e = member(3);
     r.s.want_members = true;
     r.s.step = NS_PER_S; /* I/O at one of four ticks */
@@ -513,10 +518,19 @@ static void test_in_a_crowd_stat_comes_first(void **state)
         fresh += !e->io_old;
         old += e->io_old;
         assert_int_equal(isnan(row->value[METRIC_IO_WCHAR]), e->io_old);
-        assert_true(isnan(row->value[METRIC_IO_WRITE_RATE]));
+        assert_absent(row->value[METRIC_IO_WRITE_RATE]);
+        assert_int_equal(r.s.now.mark[METRIC_IO_WRITE_RATE], MARK_AGED);
+        since += pr_seconds(r.s.now.interval);
+        if (i >= 4 && r.s.turns.io_dt > 0) /* the rate is of all this time */
+            assert_near(r.s.turns.io_dt, since, 1e-6);
+        if (r.s.turns.io_dt > 0) {
+            since = 0;
+            turns++;
+        }
         assert_int_equal(r.s.now.mark[METRIC_IO_WCHAR], MARK_LOWER_BOUND);
         assert_true(e->value[METRIC_IO_WCHAR] <= before + (i + 1) * 10000.0);
     }
+    assert_int_equal(turns, TICKS / 4);
     if (fresh < TICKS / 8 || old < TICKS / 2)
         fail_msg("I/O was read at %u of %u ticks", fresh, fresh + old);
     for (int k = 0; k < FAMILY; k++)

@@ -171,6 +171,9 @@ static void test_what_was_aged_stays_aged(void **state)
         {METRIC_FDS, MARK_AGED, MARK_AGED_CROWD},
         {METRIC_MEM_PSS, MARK_ESTIMATED, MARK_ESTIMATED},
         {METRIC_MEM_PSS, MARK_NONE, MARK_ESTIMATED},
+        {METRIC_MEM_RATIO, MARK_FROM_RSS, MARK_FROM_RSS}, /* a peak may be of these */
+        {METRIC_MEM_RATIO, MARK_ESTIMATED, MARK_FROM_RSS},
+        {METRIC_MEM_RATIO, MARK_NONE, MARK_FROM_RSS},
         {METRIC_IO_READ, MARK_AGED, MARK_AGED}, /* a total */
         {METRIC_IO_READ, MARK_NONE, MARK_NONE},
     };
