@@ -138,6 +138,10 @@ PROCTOR_API size_t proctor_snapshot_values(const struct proctor_snapshot *s, dou
                                            size_t count);
 /* What is to be said about the value, as "lower bound"; NULL where nothing is. */
 PROCTOR_API const char *proctor_snapshot_mark(const struct proctor_snapshot *s, const char *key);
+/* That of all of them at once, as the values above: the first `count` into ret, NULL where nothing
+ * is to be said. The words are constant. How many there are. */
+PROCTOR_API size_t proctor_snapshot_marks(const struct proctor_snapshot *s, const char **ret,
+                                          size_t count);
 /* When it was taken: since the start, since the one before, and the time of day. */
 PROCTOR_API double proctor_snapshot_elapsed(const struct proctor_snapshot *s);  /* seconds */
 PROCTOR_API double proctor_snapshot_interval(const struct proctor_snapshot *s); /* seconds */

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ctypes import c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_void_p
 from math import nan
 from typing import Any, Callable, Optional
@@ -78,6 +78,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "monitor_mark": (c_int, [_p, _s, _s, _e]),
     "monitor_summary_json": (_s, [_p]),
     "snapshot_values": (c_size_t, [_p, _doubles, c_size_t]),
+    "snapshot_marks": (c_size_t, [_p, ctypes.POINTER(c_char_p), c_size_t]),
     "snapshot_elapsed": (c_double, [_p]),
     "snapshot_interval": (c_double, [_p]),
     "snapshot_time": (c_int64, [_p]),
@@ -116,6 +117,7 @@ class _Library:
         self.keys = [_text(self.functions["metric_key"](i)) for i in range(count)]
         self.places: Mapping[str, int] = {key: i for i, key in enumerate(self.keys)}
         self.doubles = c_double * count
+        self.words = c_char_p * count
 
 
 def _text(value: Optional[bytes]) -> str:
@@ -246,11 +248,19 @@ def _devices(pointer: int) -> list[Device]:
     return found
 
 
+def _marks(pointer: int, values: Sequence[float]) -> Mapping[str, str]:
+    lib = library()
+    buffer = lib.words()
+    lib.functions["snapshot_marks"](pointer, buffer, len(buffer))
+    return {key: _text(word) for key, word, value in zip(lib.keys, buffer[:], values) if word and value == value}
+
+
 def snapshot(pointer: int, wants: int = 0) -> Snapshot:
     """A copy of what C lends for the time of a call."""
     lib = library()
     f, buffer = lib.functions, lib.doubles()
     f["snapshot_values"](pointer, buffer, len(buffer))
+    values = tuple(buffer)
     return Snapshot(f["snapshot_time"](pointer), f["snapshot_elapsed"](pointer), f["snapshot_interval"](pointer),
-                    lib.places, tuple(buffer), _processes(pointer) if wants & WANT_PROCESSES else (),
-                    _devices(pointer) if wants & WANT_DEVICES else ())
+                    lib.places, values, _processes(pointer) if wants & WANT_PROCESSES else (),
+                    _devices(pointer) if wants & WANT_DEVICES else (), _marks(pointer, values))

@@ -27,7 +27,7 @@ class Stat(NamedTuple):
     """What is known of a metric over a run; None is absent. Counters have a total, gauges the rest.
 
         >>> Stat(peak=3.0, at=1.5)
-        Stat(total=None, peak=3.0, mean=None, min=None, last=None, at=1.5)
+        Stat(total=None, peak=3.0, mean=None, min=None, last=None, at=1.5, mark=None)
     """
 
     total: Optional[float] = None
@@ -37,6 +37,8 @@ class Stat(NamedTuple):
     last: Optional[float] = None
     at: Optional[float] = None
     """Seconds since the start at which the peak was."""
+    mark: Optional[str] = None
+    """What is to be said of these figures, as "lower bound"; None where nothing is."""
 
 
 class _Values(Mapping[str, float]):
@@ -132,14 +134,18 @@ class Snapshot(_Values):
         (True, True)
         >>> "cpu.usage" in one     # a first sample has no rate
         False
+        >>> "mem.rss" in one.marks     # it is exact, and of now
+        False
     """
 
-    __slots__ = ("_devices", "_elapsed", "_interval", "_processes", "_time")
+    __slots__ = ("_devices", "_elapsed", "_interval", "_marks", "_processes", "_time")
 
     def __init__(self, time: int, elapsed: float, interval: float, places: Mapping[str, int],
-                 values: Sequence[float], processes: Sequence[Process] = (), devices: Sequence[Device] = ()) -> None:
+                 values: Sequence[float], processes: Sequence[Process] = (), devices: Sequence[Device] = (),
+                 marks: Optional[Mapping[str, str]] = None) -> None:
         super().__init__(places, values)
         self._time = time
+        self._marks = marks or {}
         self._elapsed = elapsed
         self._interval = interval
         self._processes = tuple(processes)
@@ -159,6 +165,12 @@ class Snapshot(_Values):
     def interval(self) -> float:
         """Seconds since the sample before."""
         return self._interval
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """What is to be said of values, by their keys: "up to 20 s old", "lower bound"... Of a value whose key is
+        not in it there is nothing."""
+        return MappingProxyType(self._marks)
 
     @property
     def processes(self) -> tuple[Process, ...]:
@@ -183,11 +195,17 @@ def _frozen(value: Any) -> Any:
     return value
 
 
+def _stat(values: Mapping[str, Any]) -> Stat:
+    def number(name: str) -> Optional[float]:
+        value = values.get(name)
+        return None if value is None else float(value)
+    return Stat(number("total"), number("peak"), number("mean"), number("min"), number("last"), number("at"),
+                values.get("mark"))
+
+
 def stats(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Stat]:
     """The `metrics` of a summary, or of a part of one."""
-    def number(value: Any) -> Optional[float]:
-        return None if value is None else float(value)
-    return {key: Stat(*(number(values.get(name)) for name in Stat._fields)) for key, values in metrics.items()}
+    return {key: _stat(values) for key, values in metrics.items()}
 
 
 class Summary(Mapping[str, Stat]):

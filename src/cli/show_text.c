@@ -304,12 +304,10 @@ enum {
 };
 
 /* PSS, in which shared pages count once, where it was read often enough. */
-static double memory_of(struct pr_query *q)
+static bool has_pss(struct pr_query *q)
 {
-    const char *mark = pr_query_get_text(q, PART_MARK);
-    bool few = mark && strcmp(mark, pr_mark_name(MARK_FEW_SAMPLES)) == 0;
-    double pss = pr_query_get_number(q, PART_PSS);
-    return few || isnan(pss) ? pr_query_get_number(q, PART_RSS) : pss;
+    return !isnan(pr_query_get_number(q, PART_PSS)) &&
+           !pr_said_is(pr_query_get_text(q, PART_MARK), MARK_FEW_SAMPLES);
 }
 
 static void part(struct table *t, struct pr_query *q, const enum pr_unit *units)
@@ -318,7 +316,7 @@ static void part(struct table *t, struct pr_query *q, const enum pr_unit *units)
     double depth = pr_query_get_number(q, PART_DEPTH);
     const double values[] = {pr_query_get_number(q, PART_OWN), pr_query_get_number(q, PART_OWN + 1),
                              pr_query_get_number(q, PART_CPU), pr_query_get_number(q, PART_MEAN),
-                             memory_of(q)};
+                             pr_query_get_number(q, has_pss(q) ? PART_PSS : PART_RSS)};
     pad(&cell, depth > 0 ? 2 * (int)fmin(16, depth) : 0);
     safe(&cell, pr_query_get_text(q, PART_NAME));
     add_cell(t, &cell);
@@ -326,12 +324,15 @@ static void part(struct table *t, struct pr_query *q, const enum pr_unit *units)
         human(&cell, values[i], units[i]);
         add_cell(t, &cell);
     }
+    if (has_pss(q) && pr_said_is(pr_query_get_text(q, PART_MARK), MARK_ESTIMATED))
+        pr_buf_str(&cell, "(" SAID_ESTIMATED ")");
+    add_cell(t, &cell);
     pr_buf_done(&cell);
 }
 
 static void parts(struct show *s, const struct parts *of)
 {
-    struct table t = {.heads = of->heads, .columns = 6, .left = 1};
+    struct table t = {.heads = of->heads, .columns = 7, .left = 1, .remarks = true};
     const enum pr_unit units[] = {of->units[0], of->units[1], UNIT_SECONDS, UNIT_CORES, UNIT_BYTES};
     struct pr_query *q = ask_each(s, of->where, of->paths, COUNT(of->paths), of->more);
     size_t rows = 0;
@@ -346,13 +347,13 @@ static void parts(struct show *s, const struct parts *of)
 static void phases_and_names(struct show *s)
 {
     static const struct parts all[] = {
-        {{"PHASE", "BEGAN", "LASTED", "CPU", "MEAN", "MEMORY"},
+        {{"PHASE", "BEGAN", "LASTED", "CPU", "MEAN", "MEMORY", ""},
          "phases",
          {"name", "start", "seconds", USED},
          " ORDER BY 3",
          {UNIT_SECONDS, UNIT_SECONDS},
          PHASES_SHOWN},
-        {{"NAME", "INSTANCES", "SAMPLES", "CPU", "MEAN", "MEMORY"},
+        {{"NAME", "INSTANCES", "SAMPLES", "CPU", "MEAN", "MEMORY", ""},
          "matches",
          {"name", "instances", "samples", USED},
          "",

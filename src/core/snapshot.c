@@ -101,6 +101,13 @@ const char *proctor_snapshot_mark(const struct proctor_snapshot *s, const char *
     return id == METRIC_NONE ? NULL : pr_mark_name((enum pr_mark)s->mark[id]);
 }
 
+size_t proctor_snapshot_marks(const struct proctor_snapshot *s, const char **ret, size_t count)
+{
+    for (size_t id = 0; id < METRIC_COUNT && id < count; id++)
+        ret[id] = pr_mark_name((enum pr_mark)s->mark[id]);
+    return METRIC_COUNT;
+}
+
 double proctor_snapshot_elapsed(const struct proctor_snapshot *s)
 {
     return pr_seconds(s->elapsed);

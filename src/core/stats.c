@@ -155,6 +155,11 @@ enum pr_mark pr_said_mark(const struct pr_said *s)
     return (enum pr_mark)(other ? s->mark : s->old);
 }
 
+bool pr_said_is(const char *said, enum pr_mark mark)
+{
+    return said && strcmp(said, pr_mark_name(mark)) == 0;
+}
+
 void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
                          int count, struct pr_span span)
 {

@@ -69,6 +69,9 @@ double pr_stat_mean(const struct pr_stat *m);
 void pr_said_add(struct pr_said *s, int id, unsigned char mark);
 /* The mark of all of them. */
 enum pr_mark pr_said_mark(const struct pr_said *s);
+/* Is that what a summary says of a metric? said: its "mark", NULL for none. */
+bool pr_said_is(const char *said, enum pr_mark mark);
+#define SAID_ESTIMATED "estimated" /* MARK_ESTIMATED in one word, behind a figure */
 /* The same of some metrics alone: `count` values and marks. */
 void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned char *mark,
                          int count, struct pr_span span);

@@ -70,15 +70,15 @@ static double *values_of(struct pr_comparison *c, int side, const struct pr_row 
     return v;
 }
 
-static bool in_few(const struct pr_comparison *c, const struct pr_row *r)
+/* What is to be said of a run is said of the row. */
+static void doubt(const struct pr_comparison *c, struct pr_row *r)
 {
     for (int s = 0; s < 2 && r->of.id != METRIC_DURATION; s++)
         for (size_t i = 0; i < c->side[s].count; i++) {
             const struct pr_used *u = pr_case_part(&c->side[s].items[i], r->phase);
-            if (u && u->few[r->of.id])
-                return true;
+            r->few |= u && u->few[r->of.id];
+            r->estimated |= u && u->estimated[r->of.id];
         }
-    return false;
 }
 
 const struct pr_case *pr_compare_failed(const struct pr_comparison *c)
@@ -114,7 +114,7 @@ static struct pr_row measure(struct pr_comparison *c, const char *phase, struct 
         r.least[s] = r.known[s] ? v[s][0] : NAN;
         free(v[s]);
     }
-    r.few = in_few(c, &r);
+    doubt(c, &r);
     r.severity = judge(c, &r, neutral);
     return r;
 }

@@ -15,7 +15,8 @@ struct pr_used {
     char *phase; /* NULL: the whole */
     double begin, seconds;
     double value[METRIC_COUNT][COMPARE_STATS];
-    bool few[METRIC_COUNT]; /* known in few samples: a peak may have been missed */
+    bool few[METRIC_COUNT];       /* known in few samples: a peak may have been missed */
+    bool estimated[METRIC_COUNT]; /* not of readings alone; says nothing of gates */
 };
 
 struct pr_case {
@@ -55,7 +56,7 @@ struct pr_row {
     double median[2], least[2]; /* of the baseline, of the runs; NaN for unknown */
     size_t known[2];
     double p; /* of the rank test; NaN where there are too few */
-    bool can_tell, beyond, few;
+    bool can_tell, beyond, few, estimated;
     enum pr_severity severity;
 };
 

@@ -68,6 +68,7 @@ static void put_row(struct pr_json *j, const struct pr_comparison *c, const stru
     else
         pr_json_bool(j, r->beyond);
     put_bool(j, "few_samples", r->few);
+    put_bool(j, "estimated", r->estimated);
     pr_put_text(j, "severity", pr_severity_name(r->severity));
     pr_json_close(j, '}');
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/stats.h"
 #include "report/compare.h"
 #include "report/recorded.h"
 #include "util/fs.h"
@@ -74,7 +75,8 @@ static void take_metric(struct pr_used *u, struct pr_query *q, int at)
     enum pr_metric_id id = key ? pr_metric_find(key) : METRIC_NONE;
     if (id == METRIC_NONE)
         return;
-    u->few[id] = mark && strcmp(mark, pr_mark_name(MARK_FEW_SAMPLES)) == 0;
+    u->few[id] = pr_said_is(mark, MARK_FEW_SAMPLES);
+    u->estimated[id] = pr_said_is(mark, MARK_ESTIMATED);
     for (int i = 0; i < COMPARE_STATS; i++)
         u->value[id][i] = pr_query_get_number(q, at + 1 + i);
 }
@@ -291,8 +293,8 @@ static void put_metrics(struct pr_json *j, const struct pr_case *c, const struct
             pr_json_key(&one, stat_names[k]);
             pr_json_number(&one, u->value[id][k]);
         }
-        if (u->few[id])
-            put_text(&one, "mark", pr_mark_name(MARK_FEW_SAMPLES));
+        if (u->few[id] || u->estimated[id])
+            put_text(&one, "mark", pr_mark_name(u->few[id] ? MARK_FEW_SAMPLES : MARK_ESTIMATED));
         pr_json_close(&one, '}');
         if (!any || !(c->machine || pr_metrics[id].scope & SCOPE_JOB))
             continue;

@@ -78,6 +78,8 @@ static void put_name(struct pr_buf *out, const struct pr_row *r)
     pr_figure_name(out, r->of);
     if (r->few)
         pr_buf_str(out, " (few samples)");
+    else if (r->estimated)
+        pr_buf_str(out, " (" SAID_ESTIMATED ")");
 }
 
 void pr_compare_cell(struct pr_buf *out, const struct pr_comparison *c, const struct pr_row *r,

@@ -162,7 +162,7 @@ static const char *said_of(const struct pr_model_series *s, enum pr_stat_kind st
         return NULL;
     if (s->once)
         return peak && isnan(s->stats.at) ? MODEL_UNSAMPLED : s->mark;
-    return strcmp(s->mark, MODEL_ESTIMATED) == 0                        ? "estimated"
+    return strcmp(s->mark, MODEL_ESTIMATED) == 0                        ? SAID_ESTIMATED
            : strncmp(s->mark, MODEL_BOUND, sizeof MODEL_BOUND - 1) == 0 ? "at most"
                                                                         : NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a model is made by, and what it looks like on a screen. */
 #pragma once
+#include "core/stats.h"
 #include "report/model.h"
 
 /* Room for one more in a list of the model: NULL when memory is out. */
@@ -23,7 +24,7 @@ void pr_model_say(struct pr_model *m, struct pr_model_pairs *list, const char *t
 /* Of a peak that the kernel or the account knows of: on no curve. */
 #define MODEL_UNSAMPLED "between samples"
 /* Of a peak that is of no reading, but of the last one and the change of RSS since. */
-#define MODEL_ESTIMATED "peak estimated"
+#define MODEL_ESTIMATED "peak " SAID_ESTIMATED
 /* Of a peak that is summed over parts of the run, not over moments. */
 #define MODEL_BOUND "peak at most"
 

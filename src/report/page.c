@@ -60,6 +60,12 @@ static size_t columns(const char *text, const char *end)
     return count;
 }
 
+const char *pr_page_memory(const struct pr_stat *metrics, bool pss)
+{
+    bool estimated = pss && pr_said_mark(&metrics[METRIC_MEM_PSS].said) == MARK_ESTIMATED;
+    return estimated ? " PSS (" SAID_ESTIMATED ")" : pss ? " PSS" : " RSS";
+}
+
 static size_t columns_so_far(struct pr_page *p)
 {
     const char *text = pr_buf_text(p->out);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/metric.h"
+#include "core/stats.h"
 #include "core/oom.h"
 #include "report/model_parts.h"
 #include "report/recorded.h"
@@ -100,7 +101,7 @@ static double number(struct pr_query *q, enum column column)
 static void take_memory(struct pr_use *u, struct pr_query *q)
 {
     const char *mark = pr_query_get_text(q, USED_PSS_MARK);
-    bool few = mark && strcmp(mark, pr_mark_name(MARK_FEW_SAMPLES)) == 0;
+    bool few = pr_said_is(mark, MARK_FEW_SAMPLES);
     double pss = few ? NAN : number(q, USED_PSS), one = number(q, USED_ONE),
            sum = isnan(pss) ? number(q, USED_RSS) : pss;
     if (number(q, USED_RSS_MARK) > number(q, USED_RSS)) /* no sum has it: it is of one alone */
@@ -117,6 +118,8 @@ static void take_memory(struct pr_use *u, struct pr_query *q)
         u->memory_how = one > sum || isnan(sum) ? "the kernel's largest mark of one process"
                         : isnan(pss)
                             ? "RSS summed over processes at a sample, shared pages more than once"
+                        : pr_said_is(mark, MARK_ESTIMATED)
+                            ? "PSS summed over processes at a sample, " SAID_ESTIMATED
                             : "PSS summed over processes at a sample";
     }
 }

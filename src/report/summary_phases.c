@@ -84,7 +84,7 @@ static void one_phase(struct pr_page *p, const struct pr_phase *phase)
         pr_page_human(p, cpu, UNIT_SECONDS);
     }
     if (!isnan(memory) && pr_phase_saw(phase, METRIC_MEM_RSS))
-        pr_page_bytes(p, ", peak ", memory, pss ? " PSS" : " RSS");
+        pr_page_bytes(p, ", peak ", memory, pr_page_memory(v, pss));
     pr_buf_done(&name);
 }
 

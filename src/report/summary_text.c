@@ -154,11 +154,11 @@ static void memory_line(struct pr_page *p)
         next = "; sampled: ";
     }
     if (!isnan(pss)) {
-        pr_page_bytes(p, next, pss, " PSS");
+        pr_page_bytes(p, next, pss, pr_page_memory(v, true));
         next = ", ";
     }
     if (!isnan(rss))
-        pr_page_bytes(p, next, rss, " RSS");
+        pr_page_bytes(p, next, rss, pr_page_memory(v, false));
     share_of_limit(p, marked ? mark : isnan(pss) ? rss : pss);
     pr_page_curve(p, isnan(pss) ? &p->s->stats.rss : &p->s->stats.memory, "35");
     pr_page_end(p);
@@ -309,7 +309,7 @@ static void one_match(struct pr_page *p, const struct pr_match *m)
         pr_buf_str(p->out, " of CPU");
     }
     if (!isnan(memory))
-        pr_page_bytes(p, ", peak ", memory, pss ? " PSS" : " RSS");
+        pr_page_bytes(p, ", peak ", memory, pr_page_memory(v, pss));
 }
 
 /* The one with the most CPU time that has not been shown yet. */

@@ -79,16 +79,35 @@ static int wrong_device(const struct proctor_snapshot *s, size_t which)
     return wrong;
 }
 
+static bool says_else(const char *all, const char *one)
+{
+    return !all != !one || (all && strcmp(all, one) != 0);
+}
+
+/* The number of those that are marked goes into ret. */
+static int wrong_marks(const struct proctor_snapshot *s, int *ret_marked)
+{
+    const char *all[MOST];
+    int wrong = proctor_snapshot_marks(s, all, MOST) != proctor_metrics();
+    for (size_t i = 0; i < proctor_metrics(); i++) {
+        wrong += says_else(all[i], proctor_snapshot_mark(s, proctor_metric_key(i)));
+        *ret_marked += all[i] != NULL;
+    }
+    return wrong;
+}
+
 struct seen {
-    int samples, processes, devices, wrong;
+    int samples, processes, devices, marked, wrong;
 };
 
 static void look(const struct proctor_snapshot *s, void *data)
 {
     struct seen *seen = data;
     double one[2] = {-1, -1};
+    const char *word[2] = {"", ""};
     seen->samples++;
     seen->wrong += wrong_values(s);
+    seen->wrong += wrong_marks(s, &seen->marked);
     for (size_t i = 0; i < proctor_snapshot_processes(s); i++, seen->processes++)
         seen->wrong += wrong_process(s, i);
     for (size_t i = 0; i < proctor_snapshot_devices(s); i++, seen->devices++)
@@ -97,6 +116,8 @@ static void look(const struct proctor_snapshot *s, void *data)
     seen->wrong += proctor_snapshot_device_values(s, MOST, one, 1) != 0;
     proctor_snapshot_values(s, one, 1); /* no more than there is room for */
     seen->wrong += one[1] != -1;
+    proctor_snapshot_marks(s, word, 1);
+    seen->wrong += !word[1] || *word[1];
 }
 
 static struct proctor_monitor *of_this_process(void)
@@ -122,7 +143,7 @@ static void all_at_once_are_those_one_by_one(void **state)
     usleep(100000);
     assert_int_equal(proctor_monitor_stop(m, NULL), 0);
     proctor_monitor_free(m);
-    assert_true(seen.samples > 2 && seen.processes > 2 && seen.devices > 0);
+    assert_true(seen.samples > 2 && seen.processes > 2 && seen.devices > 0 && seen.marked > 0);
     assert_int_equal(seen.wrong, 0);
 }
 

@@ -18,6 +18,7 @@ from proctor_cli import PROCTOR, query, wait_until
 from test_findings import leak, shaped
 from test_report import in_page, keeps_to_contract, page  # noqa: F401 (a fixture)
 
+ESTIMATED = "last reading and change of RSS"
 JOB = f"""
 "{PROCTOR}" phase load -- python3 -c "x = bytearray($0 << 20); import time; time.sleep(0.2)"
 "{PROCTOR}" phase work -- python3 -c 'sum(range(2000000))'
@@ -130,6 +131,22 @@ def test_peaks_of_few_samples_are_marked(proctor, plain):
         done = compare(proctor, a, b, "--fail-if", expr, status=2)
         assert f"{expr} cannot be told: mem.pss.peak is known in few samples of" in done.stderr
         assert "take mem.rss.peak" in done.stderr and "shorter -i" in done.stderr
+
+
+def test_what_is_estimated_is_marked_and_judged_all_the_same(proctor, plain):
+    """Also where the baseline is a file."""
+    (a, c), b = ([changed(plain, proctor.work / f"{n}.proctor", mem_pss__peak=1e6, mem_pss__mark=mark)
+                  for n, mark in (("a", ESTIMATED), ("c", None))],
+                 changed(plain, proctor.work / "b.proctor", mem_pss__peak=1e9, mem_pss__mark=None))
+    compare(proctor, "--save-baseline", "base.json", a)
+    for baseline, estimated in ((a, True), (c, False), ("base.json", True)):
+        words = ("--baseline", baseline, b)
+        row = rows_of(proctor, *words)[0][None, "mem.pss", "peak"]
+        assert (row["estimated"], row["few_samples"], row["severity"]) == (estimated, False, "warn")
+        assert not rows_of(proctor, *words)[0][None, "mem.rss.peak", "peak"]["estimated"]
+        done = compare(proctor, *words, "--fail-if", "mem.pss.peak > +10%", status=1)
+        assert ("mem.pss.peak (estimated)  " in done.stdout) == estimated and "estimated" not in done.stderr
+        compare(proctor, *words, "--fail-if", "mem.pss.peak > 2GiB")
 
 
 def test_a_run_shorter_than_its_interval_has_no_gauges(proctor):

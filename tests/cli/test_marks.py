@@ -2,7 +2,9 @@
 """What is to be said about a value besides the value: where it stands, and that all say the same."""
 import json
 
-from proctor_cli import query, read_csv
+import pytest
+
+from proctor_cli import PROCTOR, query, read_csv
 
 ESTIMATED = "last reading and change of RSS"
 
@@ -43,3 +45,27 @@ def test_a_share_of_memory_alone_is_marked(proctor):
     samples = marked(proctor, "--select", "mem.ratio")
     assert {"mem.ratio": ESTIMATED} in [marks for _, marks in samples]
     assert all(set(marks) <= {"mem.ratio"} for _, marks in samples)
+
+
+@pytest.mark.parametrize("words, estimated", [
+    (["-i", "20ms", "--budget", "0.001%"], True),
+    (["-i", "1s", "--budget", "1000%"], False),  # who sleeps is read again after 0.9 s
+    (["-i", "20ms", "--no-pss"], False)], ids=["often", "seldom", "no-pss"])
+def test_an_estimate_is_called_one_where_it_is_shown(proctor, words, estimated):
+    """In the lines at the end, of the job, of phases and of names, and in the tables of show."""
+    job = f"{PROCTOR} phase nap -- sleep 2.2"
+    done = proctor.run(*words, "--match", "sleeper=^sleep$", "-o", "a.proctor", "--summary", proctor.summary_file,
+                       "sh", "-c", job)
+    assert done.returncode == 0, done.stderr
+    summary = proctor.summary()
+    parts = {"memory": summary, "phase": summary["phases"][0], "by name": summary["matches"][0]}
+    for part in parts.values():
+        mark = part["metrics"].get("mem.pss", {}).get("mark")
+        assert (mark == ESTIMATED) == estimated and mark in (ESTIMATED, None), part["metrics"]
+    lines = [line for line in done.stderr.splitlines() if "PSS" in line or "RSS" in line]
+    assert len(lines) == 3 and all(("PSS (estimated)" in line) == estimated for line in lines), done.stderr
+    assert all("RSS (" not in line for line in lines)
+    shown = proctor("show", "a.proctor").stdout.splitlines()
+    for name in ("nap", "sleeper"):
+        [line] = [line for line in shown if line.startswith(f"  {name} ")]
+        assert line.endswith(" (estimated)") == estimated, line

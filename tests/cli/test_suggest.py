@@ -147,6 +147,8 @@ def several(pss=None, mark=None, rss=None, one=None, upper=None):
 
 @pytest.mark.parametrize("figures_of, mib, words", [
     (several(pss=100, rss=800, one=90), 100, "PSS summed"),
+    (several(pss=100, mark="last reading and change of RSS", rss=800, one=90), 100, "at a sample, estimated)"),
+    (several(pss=100, mark="lower bound", rss=800, one=90), 100, "at a sample)"),
     (several(pss=100, rss=800, one=300), 300, "mark of one process"),  # it peaked between two samples
     (several(pss=10, mark="known in few samples", rss=800, one=90), 800, "RSS summed"),
     (several(rss=800, one=90), 800, "RSS summed"),

@@ -69,7 +69,7 @@ def test_readme_examples_run(root, build, clean_env, tmp_path):
 
 
 # Which of these are there depends on the figures.
-MAY_DIFFER = {"over", "the", "budget", "missed", "KiB", "MiB", "GiB", "one", "process", "sampled", "least", "peak"}
+MAY_DIFFER = {"over", "the", "budget", "missed", "estimated", "KiB", "MiB", "GiB", "one", "process", "sampled", "least", "peak"}
 
 
 def test_the_picture_shows_what_is_printed(root, build, clean_env, tmp_path):

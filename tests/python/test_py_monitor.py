@@ -19,7 +19,7 @@ PROMISED = """
         with m.phase("load"): ...
         m.mark("epoch", step=3)
     print(m.summary["mem.pss"].peak); m.report("run.html")
-    assert m.summary["mem.pss"]._fields == ("total", "peak", "mean", "min", "last", "at")
+    assert m.summary["mem.pss"]._fields[:6] == ("total", "peak", "mean", "min", "last", "at")
     assert 1e6 < m.summary["mem.pss"].peak < 1e9 and len(seen) >= 2
     assert "<html" in open("run.html").read()
     @proctor.monitored
@@ -119,6 +119,50 @@ def test_absent_is_not_zero(python):
         proctor.Monitor(output="b.proctor", no_gpu=True, interval=0.01).start().stop()
         columns = proctor.Run.open("b.proctor").samples(["gpu.usage", "mem.rss"])
         assert all(map(math.isnan, columns["gpu.usage"])) and columns["mem.rss"][0] > 1e6
+        """)
+
+
+def test_what_is_not_quite_of_now_is_marked(python):
+    """Descriptors of who always runs are read in turn: what the library says of them is said of the same samples here,
+    and of those that are exact nothing."""
+    python("""
+        import proctor, time, json, subprocess, sys, copy, pickle
+        seen = []
+        busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        with proctor.Monitor(interval=0.02, on_sample=seen.append, jsonl="a.jsonl") as m:
+            time.sleep(0.8)
+        busy.kill(); busy.wait()
+        lines = [json.loads(line) for line in open("a.jsonl")]
+        written = [line.get("marks", {}) for line in lines if line["type"] == "sample"]
+        assert [dict(one.marks) for one in seen] == [{key: word for key, word in marks.items() if key in one}
+                                                     for one, marks in zip(seen, written)]
+        old = [one for one in seen if one.marks.get("fds") == "up to 20 s old"]
+        assert len(seen) == len(written) > 10 and len(old) > len(seen) / 4, [dict(one.marks) for one in seen]
+        for one in seen:
+            assert set(one.marks) <= set(one) and not {"mem.rss", "procs"} & set(one.marks), one.marks
+        assert copy.deepcopy(old[0]).marks == pickle.loads(pickle.dumps(old[0])).marks == old[0].marks
+        try: old[0].marks["fds"] = "exact"
+        except TypeError: pass
+        else: raise AssertionError("a mark was changed")
+        s = m.summary
+        assert s["fds"].mark == "up to 20 s old" and s["mem.rss"].mark is None and s["fds"]._fields[-1] == "mark"
+        assert {key: stat.mark for key, stat in s.items()} == {key: v.get("mark") for key, v in s.data["metrics"].items()}
+        """)
+
+
+def test_an_estimate_is_marked(python):
+    """Memory is read once, and then there is no budget: what is said in between is an estimate, and looks like one."""
+    python("""
+        import proctor, time
+        m = proctor.Monitor(children=False, interval=0.02, budget="0.001%")
+        first = m.collect()
+        assert "mem.pss" in first and "mem.pss" not in first.marks, first.marks
+        x = bytearray(b"1") * (20 << 20)
+        later = m.collect()
+        assert later.marks["mem.pss"] == "last reading and change of RSS", later.marks
+        assert "mem.pss" not in first.marks and "mem.rss" not in later.marks
+        m.stop()
+        assert m.summary["mem.pss"].mark and not m.summary["mem.rss"].mark
         """)
 
 

@@ -358,6 +358,11 @@ static void test_snapshot_values_by_key(void **state)
     assert_string_equal(proctor_snapshot_mark(&s, "cpu.time"), "lower bound");
     assert_null(proctor_snapshot_mark(&s, "mem.pss"));
     assert_null(proctor_snapshot_mark(&s, "nonsense"));
+    const char *marks[METRIC_COUNT];
+    assert_int_equal(proctor_snapshot_marks(&s, marks, METRIC_COUNT), METRIC_COUNT);
+    for (int id = 0; id < METRIC_COUNT; id++)
+        assert_true(!marks[id] == (id != METRIC_CPU_TIME));
+    assert_string_equal(marks[METRIC_CPU_TIME], "lower bound");
     assert_exactly(proctor_snapshot_elapsed(&s), 1.5);
     assert_exactly(proctor_snapshot_interval(&s), 0.5);
     assert_int_equal(proctor_snapshot_time(&s), 7);
