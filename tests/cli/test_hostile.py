@@ -17,7 +17,7 @@ What shows it, test_ left off; those of other files have the file's name before 
    a kernel thread                           a_kernel_thread; unit sources.stat_of_a_kernel_thread
    another user's, one that is not dumpable  who_may_not_be_looked_at, attach.what_may_not_be_read_*
 3  hidepid                                   hidden_processes_*, run_where_processes_are_hidden
-4  subset=pid                                proc_without_the_machine
+4  subset=pid                                proc_without_the_machine, who_is_born_where_no_file_*
 5  no smaps_rollup, unreadable io            files_that_are_not_there_or_not_ours
 6  5,000 processes, few descriptors          a_crowd_and_few_descriptors, hardly_any_descriptors
 7  1,000 threads                             a_thousand_threads
@@ -67,7 +67,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor_cli import (PATIENCE, finish, is_alive, need_pid_namespaces, numbers, problems, read_csv,
+from proctor_cli import (PATIENCE, SLACK, finish, is_alive, need_pid_namespaces, numbers, problems, read_csv,
                          read_line, said, skip_visibly, wait_until)
 
 NOBODY = 65534
@@ -329,6 +329,22 @@ def test_proc_without_the_machine(proctor):
     assert memory == {"bytes": None, "source": "unknown"} or memory["bytes"] < 2 ** 60
     assert "PiB" not in done.stderr and "nan" not in done.stderr
     assert set(numbers(read_csv(proctor.work / "a.csv"), "system_mem_total_bytes")) == set()
+
+
+def test_who_is_born_where_no_file_has_the_last_pid(proctor):
+    """Nobody says there whether somebody forked: those that a shell starts are found all the same, while they run."""
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    done = in_private(proctor, "mount -t proc -o subset=pid proc /proc; [ ! -e /proc/loadavg ]", proctor.path, "run",
+                      "-q", "-i", "50ms", "--exact", "none", "--csv", "a.csv", "--processes", "--summary",
+                      proctor.summary_file, "sh", "-c", f"for i in 1 2 3 4; do /usr/bin/python3 -I -c '{burn}'; done")
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        skip_visibly(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    metrics, rows = proctor.summary()["metrics"], read_csv(proctor.work / "a.csv")
+    assert metrics["procs.started"]["total"] == 5 == numbers(rows, "procs_started")[-1]
+    assert 1.2 <= metrics["cpu.time"]["total"] < 1.4 * SLACK, metrics["cpu.time"]
+    assert max(numbers(rows, "procs")) == 2
+    assert len({row["pid"] for row in read_csv(proctor.work / "a.processes.csv")}) == 5
 
 
 # --- captured trees -------------------------------------------------------------------------------
