@@ -11,7 +11,8 @@ What shows it, test_ left off; those of other files have the file's name before 
                                              unit sources.stat_with_a_hostile_name
 2  a pid that is missing, a zombie           attach.1_without_target, .ends_when_the_process_is_a_zombie
    a thread                                  attach.1_for_a_thread_which_is_no_process
-   one that ended; one in use again          a_process_that_has_ended, a_pid_in_use_again;
+   one that ended; one in use again          a_process_that_has_ended, a_pid_in_use_again,
+                                             a_pid_of_a_member_in_use_again;
                                              namespaces.attach_does_not_ask_the_clock_of_a_namesake;
                                              unit tree.pid_reused_*
    a kernel thread                           a_kernel_thread; unit sources.stat_of_a_kernel_thread
@@ -214,6 +215,35 @@ kill -9 $new"""
     metrics = proctor.summary()["metrics"]
     assert proctor.summary()["run"]["command"] == ["sleep", "77"]
     assert metrics["procs.started"]["total"] == 1 and metrics["cpu.time"]["total"] < 0.05
+
+
+def test_a_pid_of_a_member_in_use_again(proctor):
+    """One of the job ends and is waited for, and before the next sample one outside that works gets its pid."""
+    need_pid_namespaces()
+    script = f"""
+mkfifo go
+{proctor.path} run -q -i 200ms --no-record --exact none --csv a.csv --processes --summary {proctor.summary_file} -- \\
+    sh -c 'sleep 77 & echo $! > old; wait $!; : > reaped; read x < go' 2> /dev/null &
+run=$! rows=0
+while [ "$rows" -lt 6 ]; do sleep 0.05; [ ! -e a.processes.csv ] || rows=$(wc -l < a.processes.csv); done
+read old < old
+kill $old
+while [ ! -e reaped ]; do :; done
+echo $((old - 1)) > /proc/sys/kernel/ns_last_pid
+/usr/bin/python3 -I -c 'import time; all(time.process_time() < 0.5 for _ in iter(int, 1))' & new=$!
+wait $new
+echo $old $new $?
+echo > go; wait $run; echo $?"""
+    done = subprocess.run(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script],
+                          capture_output=True, text=True, timeout=PATIENCE, **proctor.options({}))
+    old, new, *statuses = done.stdout.split()
+    if old != new:
+        skip_visibly(f"a pid cannot be chosen here: {done.stderr.strip()}")
+    assert statuses == ["0", "0"], done.stderr
+    metrics = proctor.summary()["metrics"]
+    assert metrics["procs.started"]["total"] == 2 and metrics["cpu.time"]["total"] < 0.1 * SLACK
+    rows = [row for row in read_csv(proctor.work / "a.processes.csv") if row["pid"] == old]
+    assert rows and {row["command"] for row in rows} <= {"sh", "sleep"}
 
 
 def kernel_thread(folder):
