@@ -59,7 +59,8 @@ static int bind_to(struct pr_server *v, const char *directory, const char *name)
         return -errno;
     memcpy(v->path, address.sun_path, sizeof v->path);
     snprintf(v->directory, sizeof v->directory, "%s", directory);
-    /* And with less, where the umask takes from us what is ours. */
+    /* A umask may have taken owner's bits from it, and who may not write to a socket cannot
+     * connect. */
     return chmod(v->path, 0600) < 0 || listen(v->listener, BACKLOG) < 0 ? -errno : 0;
 }
 

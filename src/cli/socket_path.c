@@ -18,7 +18,7 @@
 #define LOOKS_MOST 100 /* at old sockets */
 #define OLD        10  /* seconds: a younger one may be about to be listened on */
 
-/* Ours, and closed to everybody else. */
+/* Ours, closed to everybody else, and (-EACCES) open to ourselves. */
 static int check(const char *path, bool shut)
 {
     struct stat st;
@@ -26,17 +26,27 @@ static int check(const char *path, bool shut)
         return -errno;
     if (!S_ISDIR(st.st_mode))
         return -ENOTDIR;
-    return st.st_uid != geteuid() || (shut && (st.st_mode & 077)) ? -EPERM : 0;
+    if (st.st_uid != geteuid() || (shut && (st.st_mode & 077)))
+        return -EPERM;
+    return shut && (st.st_mode & 0700) != 0700 ? -EACCES : 0;
 }
 
 static int make(const char *path)
 {
     int r = check(path, true); /* as a rule it is there */
-    if (r != -ENOENT)
+    if (r == -ENOENT) {
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+            return -errno;
+        r = check(path, true);
+    }
+    /* A umask may have taken owner's bits from the one that we made, now or in an earlier run. A
+     * link that somebody puts there meanwhile is not followed. */
+    if (r == -EACCES)
+        r = fchmodat(AT_FDCWD, path, 0700, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : check(path, true);
+    if (r < 0)
         return r;
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return -errno;
-    return check(path, true);
+    /* No socket can be made in it where its file system is read-only. */
+    return faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
 }
 
 /* base has it all; below base a directory "proctor". private: base is ours to make. */

@@ -11,13 +11,14 @@ What shows it, test_ left off; those of other files have the file's name before 
                                              unit sources.stat_with_a_hostile_name
 2  a pid that is missing, a zombie           attach.1_without_target, .ends_when_the_process_is_a_zombie
    a thread                                  attach.1_for_a_thread_which_is_no_process
-   one that ended; one in use again          a_process_that_has_ended, a_pid_in_use_again;
+   one that ended; one in use again          a_process_that_has_ended, a_pid_in_use_again,
+                                             a_pid_of_a_member_in_use_again;
                                              namespaces.attach_does_not_ask_the_clock_of_a_namesake;
                                              unit tree.pid_reused_*
    a kernel thread                           a_kernel_thread; unit sources.stat_of_a_kernel_thread
    another user's, one that is not dumpable  who_may_not_be_looked_at, attach.what_may_not_be_read_*
 3  hidepid                                   hidden_processes_*, run_where_processes_are_hidden
-4  subset=pid                                proc_without_the_machine
+4  subset=pid                                proc_without_the_machine, who_is_born_where_no_file_*
 5  no smaps_rollup, unreadable io            files_that_are_not_there_or_not_ours
 6  5,000 processes, few descriptors          a_crowd_and_few_descriptors, hardly_any_descriptors
 7  1,000 threads                             a_thousand_threads
@@ -67,7 +68,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor_cli import (PATIENCE, finish, is_alive, need_pid_namespaces, numbers, problems, read_csv,
+from proctor_cli import (PATIENCE, SLACK, finish, is_alive, need_pid_namespaces, numbers, problems, read_csv,
                          read_line, said, skip_visibly, wait_until)
 
 NOBODY = 65534
@@ -216,6 +217,35 @@ kill -9 $new"""
     assert metrics["procs.started"]["total"] == 1 and metrics["cpu.time"]["total"] < 0.05
 
 
+def test_a_pid_of_a_member_in_use_again(proctor):
+    """One of the job ends and is waited for, and before the next sample one outside that works gets its pid."""
+    need_pid_namespaces()
+    script = f"""
+mkfifo go
+{proctor.path} run -q -i 200ms --no-record --exact none --csv a.csv --processes --summary {proctor.summary_file} -- \\
+    sh -c 'sleep 77 & echo $! > old; wait $!; : > reaped; read x < go' 2> /dev/null &
+run=$! rows=0
+while [ "$rows" -lt 6 ]; do sleep 0.05; [ ! -e a.processes.csv ] || rows=$(wc -l < a.processes.csv); done
+read old < old
+kill $old
+while [ ! -e reaped ]; do :; done
+echo $((old - 1)) > /proc/sys/kernel/ns_last_pid
+/usr/bin/python3 -I -c 'import time; all(time.process_time() < 0.5 for _ in iter(int, 1))' & new=$!
+wait $new
+echo $old $new $?
+echo > go; wait $run; echo $?"""
+    done = subprocess.run(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script],
+                          capture_output=True, text=True, timeout=PATIENCE, **proctor.options({}))
+    old, new, *statuses = done.stdout.split()
+    if old != new:
+        skip_visibly(f"a pid cannot be chosen here: {done.stderr.strip()}")
+    assert statuses == ["0", "0"], done.stderr
+    metrics = proctor.summary()["metrics"]
+    assert metrics["procs.started"]["total"] == 2 and metrics["cpu.time"]["total"] < 0.1 * SLACK
+    rows = [row for row in read_csv(proctor.work / "a.processes.csv") if row["pid"] == old]
+    assert rows and {row["command"] for row in rows} <= {"sh", "sleep"}
+
+
 def kernel_thread(folder):
     """(root, pid): one of this machine, or where none is to be seen, a captured one."""
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -329,6 +359,22 @@ def test_proc_without_the_machine(proctor):
     assert memory == {"bytes": None, "source": "unknown"} or memory["bytes"] < 2 ** 60
     assert "PiB" not in done.stderr and "nan" not in done.stderr
     assert set(numbers(read_csv(proctor.work / "a.csv"), "system_mem_total_bytes")) == set()
+
+
+def test_who_is_born_where_no_file_has_the_last_pid(proctor):
+    """Nobody says there whether somebody forked: those that a shell starts are found all the same, while they run."""
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    done = in_private(proctor, "mount -t proc -o subset=pid proc /proc; [ ! -e /proc/loadavg ]", proctor.path, "run",
+                      "-q", "-i", "50ms", "--exact", "none", "--csv", "a.csv", "--processes", "--summary",
+                      proctor.summary_file, "sh", "-c", f"for i in 1 2 3 4; do /usr/bin/python3 -I -c '{burn}'; done")
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        skip_visibly(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    metrics, rows = proctor.summary()["metrics"], read_csv(proctor.work / "a.csv")
+    assert metrics["procs.started"]["total"] == 5 == numbers(rows, "procs_started")[-1]
+    assert 1.2 <= metrics["cpu.time"]["total"] < 1.4 * SLACK, metrics["cpu.time"]
+    assert max(numbers(rows, "procs")) == 2
+    assert len({row["pid"] for row in read_csv(proctor.work / "a.processes.csv")}) == 5
 
 
 # --- captured trees -------------------------------------------------------------------------------

@@ -300,12 +300,15 @@ def test_they_are_quick(proctor):
 
 # --- the socket -----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("umask", [0, 0o277])
-def test_where_it_is_and_who_may_use_it(proctor, umask):
+@pytest.mark.parametrize("umask, there", [(0, None), (0o277, None), (0o777, None), (0o277, 0o700), (0, 0o500)],
+                         ids=lambda mode: mode if mode is None else oct(mode))
+def test_where_it_is_and_who_may_use_it(proctor, umask, there):
+    """Whatever the umask takes, or has taken in an earlier run, from the directory: its owner's bits are given back."""
     runtime = Path("/tmp") / f"pr{os.getpid()}"
     runtime.mkdir(mode=0o700)
-    if umask:  # which would take our own directory from us
-        (runtime / "proctor").mkdir(mode=0o700)
+    if there is not None:
+        (runtime / "proctor").mkdir()
+        (runtime / "proctor").chmod(there)
     try:
         process = proctor.start("run", "-q", "--run-id", "mine", "--no-record", "--summary",
                                 proctor.summary_file, "sh", "-c",
@@ -318,8 +321,29 @@ def test_where_it_is_and_who_may_use_it(proctor, umask):
         ended(proctor, process)
         assert not path.exists()
     finally:
-        (runtime / "proctor").rmdir()
-        runtime.rmdir()
+        shutil.rmtree(runtime)
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o500], ids=oct)
+def test_another_place_where_the_file_system_is_read_only(proctor, mode):
+    """There is a directory of ours, but no socket can be made in it, nor can it be changed."""
+    temporary = Path("/tmp") / f"pr{os.getpid()}"  # short: a socket's path has room for little
+    temporary.mkdir(mode=0o700)
+    place = temporary / "r"
+    place.mkdir()
+    env = {"XDG_RUNTIME_DIR": str(place), "TMPDIR": str(temporary)}
+    try:
+        done = subprocess.run(["unshare", "--mount", "sh", "-c",
+                               f"mount -t tmpfs -o mode=700 none {place} && mkdir -m {mode:o} {place}/proctor && "
+                               f"mount -o remount,ro {place} && exec proctor run -q --no-record --summary - "
+                               "sh -c 'echo $PROCTOR_SOCKET >&2; proctor mark m'"],
+                              capture_output=True, text=True, timeout=60, **proctor.options({"env": env}))
+        if "unshare" in done.stderr or "mount" in done.stderr:
+            skip_visibly(done.stderr.strip())
+        assert done.stderr.startswith(f"{temporary}/proctor-{os.getuid()}/proctor/"), done.stderr
+        assert json.loads(done.stdout)["annotations"]["marks"] == 1
+    finally:
+        shutil.rmtree(temporary)
 
 
 def test_without_a_runtime_directory_it_is_in_a_private_one(proctor):

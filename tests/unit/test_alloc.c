@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* After warm-up a tick allocates nothing, in no thread. A real session on real processes, with CSV,
- * a row per process and a run file; every allocation of the library is counted. */
+ * a row per process and a run file, once with JSONL and a textfile, too; every allocation of the
+ * library is counted. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -214,6 +216,34 @@ static void test_inside_phases(void **state)
     assert_int_equal(r.s.phases.ended, 3);
 }
 
+static int files; /* of the textfile, since warm-up */
+
+static void change_and_look(int tick)
+{
+    static struct timespec last;
+    struct stat st = {0};
+    char path[TREE_PATH];
+    change_one(tick);
+    usleep(2000); /* one is written each tenth of a second */
+    snprintf(path, sizeof path, "%s/run.prom", r.dir);
+    assert_true(stat(path, &st) == 0 || tick < WARM_UP);
+    files += tick >= WARM_UP && st.st_mtim.tv_nsec != last.tv_nsec;
+    last = st.st_mtim;
+}
+
+static void test_with_streams(void **state)
+{
+    char path[TREE_PATH];
+    (void)state;
+    snprintf(path, sizeof path, "%s/run.jsonl", r.dir);
+    option(&r, OPTION_JSONL, path);
+    snprintf(path, sizeof path, "%s/run.prom", r.dir);
+    option(&r, OPTION_TEXTFILE, path);
+    files = 0;
+    check(change_and_look);
+    assert_true(files >= 3);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -222,6 +252,7 @@ int main(void)
         TEST(test_a_steady_family), TEST(test_coming_and_going),
         TEST(test_with_averages),   TEST(test_at_the_limit_of_descriptors),
         TEST(test_with_names),      TEST(test_inside_phases),
+        TEST(test_with_streams),
     };
     return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
 }
