@@ -10,6 +10,7 @@ import stat
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -435,8 +436,17 @@ def test_two_recorders_with_one_id(proctor):
     assert first != second and Path(first).name == "same.sock"
 
 
-def test_a_killed_recorder_is_not_waited_for_and_its_socket_is_tidied_up(proctor):
+@pytest.fixture
+def apart(proctor):
+    """Sockets where no other recorder tidies."""
+    with tempfile.TemporaryDirectory(prefix="proctor-", dir="/tmp") as short:
+        proctor.env["XDG_RUNTIME_DIR"] = short
+        yield Path(short)
+
+
+def test_a_killed_recorder_is_not_waited_for_and_its_socket_is_tidied_up(proctor, apart):
     process, path = started(proctor)
+    assert Path(path).parent.parent == apart
     job = proctor.job_of(process)
     process.kill()
     process.wait()
