@@ -284,14 +284,15 @@ static void metrics(struct show *s, bool machine)
 
 /* Phases and names have the same figures: who, two numbers of their own, then what was used. */
 struct parts {
-    const char *heads[CELLS], *where, *paths[9], *more;
+    const char *heads[CELLS], *where, *paths[10], *more;
     enum pr_unit units[2];
     size_t most;
 };
 
 #define USED                                                                                       \
     "metrics.\"cpu.time\".total", "metrics.\"cpu.usage\".mean", "metrics.\"mem.rss\".peak",        \
-        "metrics.\"mem.pss\".peak", "metrics.\"mem.pss\".mark", "depth"
+        "metrics.\"mem.pss\".peak", "metrics.\"mem.pss\".mark", "metrics.\"mem.pss\".peak_mark",   \
+        "depth"
 enum {
     PART_NAME = 1,
     PART_OWN,
@@ -300,6 +301,7 @@ enum {
     PART_RSS,
     PART_PSS,
     PART_MARK,
+    PART_PEAK_MARK,
     PART_DEPTH
 };
 
@@ -324,7 +326,7 @@ static void part(struct table *t, struct pr_query *q, const enum pr_unit *units)
         human(&cell, values[i], units[i]);
         add_cell(t, &cell);
     }
-    if (has_pss(q) && pr_said_is(pr_query_get_text(q, PART_MARK), MARK_ESTIMATED))
+    if (has_pss(q) && pr_said_is(pr_query_get_text(q, PART_PEAK_MARK), MARK_ESTIMATED))
         pr_buf_str(&cell, "(" SAID_ESTIMATED ")");
     add_cell(t, &cell);
     pr_buf_done(&cell);

@@ -254,12 +254,11 @@ static void merge(struct pr_stat *to, const struct pr_stat *from, bool counter)
     if (!(to->max >= from->max)) {
         to->max = from->max;
         to->at = from->at;
+        to->said.peak = from->said.peak;
     }
     to->integral += from->integral;
     to->weight += from->weight;
-    to->said.mark = from->said.mark;
-    if (from->said.old > to->said.old)
-        to->said.old = from->said.old;
+    pr_said_merge(&to->said, &from->said);
 }
 
 /* As with the commands of the roll, two names with one hash share an account. */

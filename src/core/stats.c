@@ -155,6 +155,13 @@ enum pr_mark pr_said_mark(const struct pr_said *s)
     return (enum pr_mark)(other ? s->mark : s->old);
 }
 
+void pr_said_merge(struct pr_said *to, const struct pr_said *from)
+{
+    to->mark = from->mark;
+    if (stays(from->old) > stays(to->old))
+        to->old = from->old;
+}
+
 bool pr_said_is(const char *said, enum pr_mark mark)
 {
     return said && strcmp(said, pr_mark_name(mark)) == 0;
@@ -167,9 +174,12 @@ void pr_stats_add_values(struct pr_stats *s, const double *value, const unsigned
     for (int id = 0; id < count; id++) {
         if (isnan(value[id]))
             continue;
-        pr_said_add(&s->metric[id].said, id, mark[id]);
+        struct pr_stat *m = &s->metric[id];
+        pr_said_add(&m->said, id, mark[id]);
+        if (!(m->max >= value[id]))
+            m->said.peak = mark[id];
         double dt = of_machine[id] ? span.machine_dt : span.dt;
-        pr_stat_add(&s->metric[id], value[id], span.at, dt);
+        pr_stat_add(m, value[id], span.at, dt);
         if (s->sketches && row_of[id] != row_of[id + 1])
             pr_sketch_add(s->sketches, row_of[id], value[id], dt);
     }

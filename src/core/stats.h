@@ -24,9 +24,10 @@ struct pr_trail {
     unsigned count;
 };
 
-/* What is to be said of values: the latest mark, and that values of before are among them. */
+/* What is to be said of values: the latest mark, one that stays of values of before, and that of
+ * the maximum. */
 struct pr_said {
-    unsigned char mark, old;
+    unsigned char mark, old, peak;
 };
 
 struct pr_stat {
@@ -69,6 +70,8 @@ double pr_stat_mean(const struct pr_stat *m);
 void pr_said_add(struct pr_said *s, int id, unsigned char mark);
 /* The mark of all of them. */
 enum pr_mark pr_said_mark(const struct pr_said *s);
+/* Of those before and those after together; the maximum has its own. */
+void pr_said_merge(struct pr_said *to, const struct pr_said *from);
 /* Is that what a summary says of a metric? said: its "mark", NULL for none. */
 bool pr_said_is(const char *said, enum pr_mark mark);
 #define SAID_ESTIMATED "estimated" /* MARK_ESTIMATED in one word, behind a figure */

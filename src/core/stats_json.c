@@ -7,6 +7,12 @@ static void number(struct pr_json *j, const char *key, double v)
     pr_json_number(j, v);
 }
 
+static void text(struct pr_json *j, const char *key, const char *words)
+{
+    pr_json_key(j, key);
+    pr_json_string(j, words);
+}
+
 void pr_quantiles_put(struct pr_json *j, const double *quantile)
 {
     for (int q = 0; q < QUANTILES; q++)
@@ -40,9 +46,10 @@ void pr_stats_put(struct pr_json *j, const struct pr_stats *s, enum pr_metric_id
     /* PSS is read within a budget: a peak of a few samples is not that of the run. */
     bool few = pr_metrics[id].needs == READ_SMAPS && v->known * 2 < s->metric[METRIC_MEM_RSS].known;
     enum pr_mark mark = few ? MARK_FEW_SAMPLES : pr_said_mark(&v->said);
-    if (mark) {
-        pr_json_key(j, "mark");
-        pr_json_string(j, pr_mark_name(mark));
-    }
+    const char *said = pr_mark_name(mark), *peak = pr_mark_name((enum pr_mark)v->said.peak);
+    if (said)
+        text(j, "mark", said);
+    if (peak && pr_metrics[id].kind != KIND_COUNTER)
+        text(j, "peak_mark", peak);
     pr_json_close(j, '}');
 }

@@ -62,7 +62,7 @@ static size_t columns(const char *text, const char *end)
 
 const char *pr_page_memory(const struct pr_stat *metrics, bool pss)
 {
-    bool estimated = pss && pr_said_mark(&metrics[METRIC_MEM_PSS].said) == MARK_ESTIMATED;
+    bool estimated = pss && metrics[METRIC_MEM_PSS].said.peak == MARK_ESTIMATED;
     return estimated ? " PSS (" SAID_ESTIMATED ")" : pss ? " PSS" : " RSS";
 }
 

@@ -20,7 +20,7 @@ void pr_page_paint(struct pr_page *p, const char *code);
 void pr_page_human(struct pr_page *p, double v, enum pr_unit unit);
 /* before, the figure in bytes, behind. */
 void pr_page_bytes(struct pr_page *p, const char *before, double v, const char *behind);
-/* What stands behind a peak of memory: which it is, and whether it is of readings alone. */
+/* What stands behind a peak of memory: which it is, and whether it was estimated. */
 const char *pr_page_memory(const struct pr_stat *metrics, bool pss);
 /* A curve at the end of the line, where there is room for it. */
 void pr_page_curve(struct pr_page *p, const struct pr_spark *k, const char *code);

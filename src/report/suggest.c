@@ -28,6 +28,7 @@ enum column {
     USED_RSS,
     USED_PSS,
     USED_PSS_MARK,
+    USED_PSS_PEAK_MARK,
     USED_ONE, /* process that is known: it has this mark */
     USED_COMPLETE,
     USED_UPPER,
@@ -53,6 +54,7 @@ static const char *const places[] = {
     [USED_RSS] = METRIC_OF("mem.rss", "peak"),
     [USED_PSS] = METRIC_OF("mem.pss", "peak"),
     [USED_PSS_MARK] = METRIC_OF("mem.pss", "mark"),
+    [USED_PSS_PEAK_MARK] = METRIC_OF("mem.pss", "peak_mark"),
     [USED_ONE] = "(SELECT max(json_extract(value, '$.\"mem.rss.peak\"'))"
                  " FROM json_each(?1, '$.processes.commands'))",
     [USED_COMPLETE] = "json_extract(?1, '$.accounting.memory_peak.complete')",
@@ -100,8 +102,7 @@ static double number(struct pr_query *q, enum column column)
  * larger of the two is the least that it was. */
 static void take_memory(struct pr_use *u, struct pr_query *q)
 {
-    const char *mark = pr_query_get_text(q, USED_PSS_MARK);
-    bool few = pr_said_is(mark, MARK_FEW_SAMPLES);
+    bool few = pr_said_is(pr_query_get_text(q, USED_PSS_MARK), MARK_FEW_SAMPLES);
     double pss = few ? NAN : number(q, USED_PSS), one = number(q, USED_ONE),
            sum = isnan(pss) ? number(q, USED_RSS) : pss;
     if (number(q, USED_RSS_MARK) > number(q, USED_RSS)) /* no sum has it: it is of one alone */
@@ -118,7 +119,7 @@ static void take_memory(struct pr_use *u, struct pr_query *q)
         u->memory_how = one > sum || isnan(sum) ? "the kernel's largest mark of one process"
                         : isnan(pss)
                             ? "RSS summed over processes at a sample, shared pages more than once"
-                        : pr_said_is(mark, MARK_ESTIMATED)
+                        : pr_said_is(pr_query_get_text(q, USED_PSS_PEAK_MARK), MARK_ESTIMATED)
                             ? "PSS summed over processes at a sample, " SAID_ESTIMATED
                             : "PSS summed over processes at a sample";
     }

@@ -136,10 +136,11 @@ def test_more_cores_than_there_are_cannot_have_been_busy(proctor, plain):
     assert figures(proctor, path)["cpu"]["cores"] == 4
 
 
-def several(pss=None, mark=None, rss=None, one=None, upper=None):
+def several(pss=None, mark=None, rss=None, one=None, upper=None, peak_mark=None):
     commands = [{"command": "x", "mem.rss.peak": one and one * MIB}]
     return used() | {
         '$.metrics."mem.pss".peak': pss and pss * MIB, '$.metrics."mem.pss".mark': mark,
+        '$.metrics."mem.pss".peak_mark': peak_mark,
         '$.metrics."mem.rss".peak': rss * MIB, '$.metrics."mem.rss.peak".peak': max(rss, one or 0) * MIB,
         "$.processes.commands": commands, "$.accounting.memory_peak.complete": False,
         "$.accounting.memory_peak.upper": upper and upper * MIB}
@@ -147,7 +148,7 @@ def several(pss=None, mark=None, rss=None, one=None, upper=None):
 
 @pytest.mark.parametrize("figures_of, mib, words", [
     (several(pss=100, rss=800, one=90), 100, "PSS summed"),
-    (several(pss=100, mark="last reading and change of RSS", rss=800, one=90), 100, "at a sample, estimated)"),
+    (several(pss=100, peak_mark="last reading and change of RSS", rss=800, one=90), 100, "at a sample, estimated)"),
     (several(pss=100, mark="lower bound", rss=800, one=90), 100, "at a sample)"),
     (several(pss=100, rss=800, one=300), 300, "mark of one process"),  # it peaked between two samples
     (several(pss=10, mark="known in few samples", rss=800, one=90), 800, "RSS summed"),

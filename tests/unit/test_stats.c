@@ -185,6 +185,31 @@ static void test_what_was_aged_stays_aged(void **state)
     }
 }
 
+/* A peak has the mark of its sample, whatever others had. */
+static void test_a_peak_has_its_own_mark(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        enum pr_mark mark, of_peak;
+    } rows[] = {
+        {5, MARK_ESTIMATED, MARK_ESTIMATED}, {7, MARK_NONE, MARK_NONE},
+        {7, MARK_ESTIMATED, MARK_NONE}, /* no higher than what was read */
+        {6, MARK_ESTIMATED, MARK_NONE},      {8, MARK_LOWER_BOUND, MARK_LOWER_BOUND},
+    };
+    clear();
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        snap.mark[METRIC_MEM_PSS] = (unsigned char)rows[i].mark;
+        add(METRIC_MEM_PSS, rows[i].value, 1);
+        assert_int_equal(st.metric[METRIC_MEM_PSS].said.peak, rows[i].of_peak);
+    }
+    struct pr_said both = {MARK_NONE, MARK_FROM_RSS, 0}, later = {MARK_AGED, MARK_ESTIMATED, 0};
+    pr_said_merge(&both, &later);
+    assert_int_equal(pr_said_mark(&both), MARK_FROM_RSS);
+    pr_said_merge(&later, &both);
+    assert_int_equal(pr_said_mark(&later), MARK_FROM_RSS);
+}
+
 /* However long the run: the curve is full, and its peaks are kept. */
 static void test_curve(void **state)
 {
@@ -289,6 +314,7 @@ int main(void)
         TEST(test_a_mark_outlives_the_last_sample),
         TEST(test_a_bound_that_became_exact_is_exact),
         TEST(test_what_was_aged_stays_aged),
+        TEST(test_a_peak_has_its_own_mark),
         TEST(test_curve),
         TEST(test_quantiles_are_weighted_by_time),
         TEST(test_quantiles_lie_between_the_extremes),
