@@ -61,7 +61,7 @@ def test_an_estimate_is_called_one_where_it_is_shown(proctor, words):
                        proctor.summary_file, "sh", "-c", job)
     assert done.returncode == 0, done.stderr
     summary = proctor.summary()
-    parts = {"memory": summary, "phase": summary["phases"][0], "by name": summary["matches"][0]}
+    parts = {"memory": summary, "phases": summary["phases"][0], "by name": summary["matches"][0]}
     estimated = {name: part["metrics"].get("mem.pss", {}).get("peak_mark") == ESTIMATED for name, part in parts.items()}
     if words[0] == "--no-pss":
         assert not any(estimated.values())
@@ -72,6 +72,6 @@ def test_an_estimate_is_called_one_where_it_is_shown(proctor, words):
     assert {name: "PSS (estimated)" in line for name, line in lines.items()} == estimated, done.stderr
     assert not any("RSS (" in line for line in lines.values())
     shown = proctor("show", "a.proctor").stdout.splitlines()
-    for name, part in (("nap", "phase"), ("grower", "by name")):
+    for name, part in (("nap", "phases"), ("grower", "by name")):
         [line] = [line for line in shown if line.startswith(f"  {name} ")]
         assert line.endswith(" (estimated)") == estimated[part], line
