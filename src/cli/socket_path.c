@@ -46,7 +46,8 @@ static int make(const char *path)
     if (r < 0)
         return r;
     /* No socket can be made in it where its file system is read-only. */
-    return faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+    bool can = faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
+    return can || (errno != EROFS && errno != EACCES) ? 0 : -errno;
 }
 
 /* base has it all; below base a directory "proctor". private: base is ours to make. */

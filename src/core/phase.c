@@ -120,10 +120,10 @@ static double within(const struct pr_phase_open *o, int id, double v)
 
 /* What was a lower bound at the begin, and is whole when the job has ended, has grown by what was
  * missing then, too: the phase keeps what it had. */
-static bool catches_up(const struct pr_phase_open *o, int id, unsigned char mark)
+static bool catches_up(const struct pr_phase_open *o, int id, const struct proctor_snapshot *s)
 {
-    return pr_metrics[id].kind == KIND_COUNTER && o->base_mark[id] == MARK_LOWER_BOUND &&
-           mark != MARK_LOWER_BOUND;
+    return s->last && pr_metrics[id].kind == KIND_COUNTER && o->base_mark[id] == MARK_LOWER_BOUND &&
+           s->mark[id] != MARK_LOWER_BOUND;
 }
 
 static void add(const struct pr_phases *p, struct pr_phase_open *o,
@@ -131,7 +131,7 @@ static void add(const struct pr_phases *p, struct pr_phase_open *o,
 {
     double mine[METRIC_COUNT];
     for (int id = 0; id < p->metrics; id++)
-        mine[id] = catches_up(o, id, s->mark[id]) ? NAN : within(o, id, value[id]);
+        mine[id] = catches_up(o, id, s) ? NAN : within(o, id, value[id]);
     double at = pr_seconds(s->elapsed),
            lasted = fmin(at - o->from, pr_seconds(s->machine_interval));
     pr_stats_add_values(&o->stats, mine, s->mark, p->metrics,

@@ -130,8 +130,8 @@ void pr_stat_add(struct pr_stat *m, double v, double at, double dt)
     m->weight += dt;
 }
 
-/* What is said of all values once it was said of one; 0 is nothing of that kind. */
-static int stays(unsigned char mark)
+/* Of marks that stay once one value had them, the graver the higher; 0 is none of these. */
+static int rank_of(unsigned char mark)
 {
     static const unsigned char kinds[] = {MARK_NONE, MARK_AGED, MARK_AGED_CROWD, MARK_ESTIMATED,
                                           MARK_FROM_RSS};
@@ -145,20 +145,20 @@ void pr_said_add(struct pr_said *s, int id, unsigned char mark)
 {
     bool total = pr_metric_is_total((enum pr_metric_id)id);
     s->mark = mark;
-    if (!total && stays(mark) > stays(s->old))
+    if (mark && !total && rank_of(mark) > rank_of(s->old))
         s->old = mark;
 }
 
 enum pr_mark pr_said_mark(const struct pr_said *s)
 {
-    bool other = s->mark && !(s->old && stays(s->mark));
+    bool other = s->mark && !(s->old && rank_of(s->mark));
     return (enum pr_mark)(other ? s->mark : s->old);
 }
 
 void pr_said_merge(struct pr_said *to, const struct pr_said *from)
 {
     to->mark = from->mark;
-    if (stays(from->old) > stays(to->old))
+    if (rank_of(from->old) > rank_of(to->old))
         to->old = from->old;
 }
 

@@ -24,8 +24,7 @@ struct pr_trail {
     unsigned count;
 };
 
-/* What is to be said of values: the latest mark, one that stays of values of before, and that of
- * the maximum. */
+/* Marks: of the latest value; the gravest that any had, of those that stay; of the maximum. */
 struct pr_said {
     unsigned char mark, old, peak;
 };

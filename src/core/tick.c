@@ -7,6 +7,7 @@
 #include "core/exact.h"
 #include "core/net.h"
 #include "core/self.h"
+#include "core/tick_depth.h"
 #include "util/clock.h"
 
 #define ABSORBED_TRIES 20
@@ -51,11 +52,11 @@ static void mark_bounds(struct pr_session *s, bool last)
         mark[METRIC_CTX_VOLUNTARY] = mark[METRIC_CTX_INVOLUNTARY] = MARK_LOWER_BOUND;
     if (pr_exact_undivided(s->exact))
         mark[METRIC_CPU_USER] = mark[METRIC_CPU_SYSTEM] = MARK_LOWER_BOUND;
-    bool crowd = s->turns.crowd && !last;
+    bool in_turn = s->turns.io_crowd || s->turns.io_left;
     for (int id = METRIC_IO_READ; id <= METRIC_IO_WCHAR; id++)
-        if ((s->io_unreadable && !(last && s->reaping)) || crowd)
+        if ((s->io_unreadable && !(last && s->reaping)) || (in_turn && !last))
             mark[id] = MARK_LOWER_BOUND;
-    if (crowd)
+    if (in_turn)
         mark[METRIC_IO_READ_RATE] = mark[METRIC_IO_WRITE_RATE] = MARK_AGED;
     mark[METRIC_ENERGY] = MARK_CPU_SHARE;
 }
@@ -76,21 +77,6 @@ static struct pr_basis basis_of(const struct pr_session *s, double dt)
 {
     return (struct pr_basis){dt, &s->limits, s->stats.metric[METRIC_MEM_PSS].known == 0,
                              s->turns.io_dt};
-}
-
-/* In a crowd I/O of each is read in turn: rates come when all have had theirs, over that time, and
- * stand till then. */
-static void time_io(struct pr_session *s, double dt)
-{
-    struct pr_turns *turns = &s->turns;
-    bool all = !turns->crowd || s->now.first || s->now.last ||
-               (s->taken - turns->io_taken >= turns->sizes && !isnan(dt));
-    turns->io_time += pr_seconds(s->now.interval);
-    turns->io_dt = !all ? 0 : isnan(dt) ? NAN : turns->io_time;
-    if (!all)
-        return;
-    turns->io_taken = s->taken;
-    turns->io_time = 0;
 }
 
 /* While a thread of ours writes a reading can be too small, but never too large: where none comes
@@ -158,7 +144,7 @@ void pr_tick_job(struct pr_session *s, double dt, bool last)
         value[METRIC_ENERGY] = pr_energy_read(&s->energy, &s->host, cpu);
     take_net(s, value, last);
     pr_tick_gpu(s, value);
-    time_io(s, dt);
+    pr_depth_time_io(s, dt);
     struct pr_basis basis = basis_of(s, dt);
     pr_derive(value, s->totals_before, &basis, s->now.mark);
     high_water(s, value);

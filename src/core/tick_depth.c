@@ -120,3 +120,27 @@ void pr_depth_turns(struct pr_session *s)
     h->crowded = h->refused;
     h->refused = false;
 }
+
+/* In a crowd I/O of each is read in turn: its rates come when all have had theirs, over that time,
+ * and stand till then; so for one turn more when it is no crowd any more. */
+void pr_depth_time_io(struct pr_session *s, double dt)
+{
+    struct pr_turns *turns = &s->turns;
+    bool crowd = turns->crowd && s->host.held && !s->config->peaks; /* else all is read */
+    double *before = s->totals_before;
+    turns->io_time += pr_seconds(s->now.interval);
+    if (crowd && !turns->io_crowd) /* that of one interval is none of a turn */
+        before[METRIC_IO_READ_RATE] = before[METRIC_IO_WRITE_RATE] = NAN;
+    if (crowd != turns->io_crowd)
+        turns->io_left = turns->sizes;
+    else
+        turns->io_left -= turns->io_left > 0;
+    turns->io_crowd = crowd;
+    bool late = turns->io_time >= pr_seconds(2 * SIZE_TIME), in_turn = crowd || turns->io_left;
+    bool all = s->now.first || !in_turn || (!isnan(dt) && (late || !turns->io_left));
+    turns->io_dt = all && !isnan(dt) ? turns->io_time : all || s->now.last ? NAN : 0;
+    if (!all)
+        return;
+    turns->io_time = 0;
+    turns->io_left = crowd ? turns->sizes : 0;
+}

@@ -25,4 +25,6 @@ bool pr_depth_has_run(const struct pr_session *s, const struct pr_entity *e);
 /* Its high-water mark may be another one. Its stat has been read. */
 bool pr_depth_wants_mark(const struct pr_session *s, const struct pr_tick *t,
                          const struct pr_entity *e);
+/* Since when is I/O of all known? Into turns.io_dt; dt: the time that rates of this sample have. */
+void pr_depth_time_io(struct pr_session *s, double dt);
 bool pr_depth_has_ended(const struct pr_entity *e);

@@ -276,7 +276,7 @@ static void let_rest(struct pr_session *s, const struct pr_tick *t, struct pr_en
         if (s->turns.crowd && pr_source_read(t, e, SOURCE_pid_stat) == 0)
             settle_use(s, e, depth, ours);
         read_size(s, t, e);
-        e->aged |= e->value[METRIC_MEM_RSS] != before;
+        e->aged |= fabs(e->value[METRIC_MEM_RSS] - before) > 0; /* not where it is unknown */
         e->sized_at = t->now;
     }
     if (s->host.crowded && e->idle == IDLE_LONG)

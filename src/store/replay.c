@@ -80,6 +80,13 @@ static int take_row(struct replay *p, int64_t *ret_sample)
     return code < 0 ? code : p->job.code < 0 ? p->job.code : p->machine.code;
 }
 
+/* I/O of each was read in turn: what came between two rows of one is of no known time. */
+static bool in_turn(const struct proctor_snapshot *s)
+{
+    return s->mark[METRIC_IO_WRITE_RATE] == MARK_AGED ||
+           (isnan(s->value[METRIC_IO_WRITE_RATE]) && s->mark[METRIC_IO_WRITE] == MARK_LOWER_BOUND);
+}
+
 /* As the session had it (session.c): no rates over a sliver of time, nor at the end of a job. */
 static struct pr_basis basis_of(const struct replay *p)
 {
@@ -88,7 +95,7 @@ static struct pr_basis basis_of(const struct replay *p)
     bool closing = s->last && isnan(s->value[METRIC_PROCS]);
     bool none = s->first || closing || dt < fmin(p->stored->interval, 0.1) / 2;
     dt = none ? NAN : dt;
-    return (struct pr_basis){dt, &p->stored->limits, !p->pss_seen, dt};
+    return (struct pr_basis){dt, &p->stored->limits, !p->pss_seen, in_turn(s) ? NAN : dt};
 }
 
 static int failure_of(const struct replay *p)

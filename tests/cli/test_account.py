@@ -285,14 +285,15 @@ def test_nobody_at_once_cannot_be_the_most(proctor):
 WRITER_IN_A_CROWD = """
 import subprocess, time
 others = [subprocess.Popen(["sleep", "30"]) for _ in range(100)]
-end = time.monotonic() + 9.5
+began = time.monotonic()
 with open("data", "wb", buffering=0) as file:
-    while time.monotonic() < end:
-        file.write(bytes(1 << 20))
-        time.sleep(0.1)
-for other in others:
-    other.kill()
-    other.wait()
+    for seconds in (9.5, 10.5):
+        while time.monotonic() < began + seconds:
+            file.write(bytes(1 << 20))
+            time.sleep(0.1)
+        while others:
+            others[0].kill()
+            others.pop(0).wait()
 """
 
 
@@ -305,10 +306,10 @@ def test_the_rate_of_one_who_writes_in_a_crowd(proctor):
     total = summary["metrics"]["io.write"]["total"]
     assert total >= 50 << 20
     rate = summary["metrics"]["io.write.rate"]
-    assert total / 10 / 4 < rate["peak"] < total / 10 * 2.5 and rate["mark"] == "up to 20 s old"
+    assert total / 10 / 4 < rate["peak"] < total / 10 * 3 and rate["mark"] == "up to 20 s old"
     [rule] = summary["matches"]
     assert rule["metrics"]["io.write"]["total"] >= 50 << 20
-    assert rule["metrics"].get("io.write.rate", {"peak": 0})["peak"] < total / 10 * 2.5
+    assert rule["metrics"].get("io.write.rate", {"peak": 0})["peak"] < total / 10 * 3
 
 
 def test_the_job_starts_at_once_and_its_end_is_noticed_at_once(proctor):

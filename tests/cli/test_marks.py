@@ -48,7 +48,7 @@ def test_a_share_of_memory_alone_is_marked(proctor):
     assert all(set(marks) <= {"mem.ratio"} for _, marks in samples)
 
 
-GROWS = "import time; time.sleep(0.3); a = bytearray(b'x' * 100_000_000); time.sleep(0.3)"
+GROWS = "import time; time.sleep(1); a = bytearray(b'x' * 100_000_000); time.sleep(0.3)"
 
 
 @pytest.mark.parametrize("words", [["--budget", "0.001%"], ["--budget", "1000%"], ["--no-pss"]],
