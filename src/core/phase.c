@@ -118,11 +118,12 @@ static double within(const struct pr_phase_open *o, int id, double v)
     }
 }
 
-/* What was a lower bound at the begin, and is whole when the job has ended, has grown by what was
+/* What was a lower bound at the begin, and is exact when the job has ended, has grown by what was
  * missing then, too: the phase keeps what it had. */
 static bool catches_up(const struct pr_phase_open *o, int id, const struct proctor_snapshot *s)
 {
-    return s->last && pr_metrics[id].kind == KIND_COUNTER && o->base_mark[id] == MARK_LOWER_BOUND &&
+    bool at_end = s->last || pr_metric_ages((enum pr_metric_id)id); /* which are exact only then */
+    return at_end && pr_metrics[id].kind == KIND_COUNTER && o->base_mark[id] == MARK_LOWER_BOUND &&
            s->mark[id] != MARK_LOWER_BOUND;
 }
 

@@ -103,7 +103,6 @@ static void test_what_catches_up_at_the_end_is_not_the_last_phases(void **state)
     sample(w, 2, 2, 100);
     w->s.mark[METRIC_CTX_VOLUNTARY] = MARK_NONE; /* all were waited for */
     w->s.value[METRIC_CTX_VOLUNTARY] = 900;
-    w->s.last = true;
     sample(w, 3, 3, 100);
     pr_phases_end(&w->p, "a", 3, true, false);
     struct pr_stats stats = stats_of(w, 0);
