@@ -124,6 +124,14 @@ static void test_average_of_members(void **state)
     pr_entities_done(&set);
 }
 
+static struct pr_entity *only_member(struct pr_entities *set, struct proctor_snapshot *s)
+{
+    assert_true(pr_snapshot_reserve(s, 1, 0));
+    s->member_count = 1;
+    s->members[0] = (struct pr_member){.pid = 1};
+    return pr_entities_add(set, 1, 1);
+}
+
 /* What is not of now is in no mean, and what is said of one value is said of the mean; a counter is
  * that of the last sample. */
 static void test_average_of_what_was_of_before(void **state)
@@ -131,11 +139,8 @@ static void test_average_of_what_was_of_before(void **state)
     (void)state;
     static struct pr_average a;
     struct pr_entities set = {.with_mean = true};
-    struct pr_entity *e = pr_entities_add(&set, 1, 1);
     struct proctor_snapshot s = sample_of(10, 1);
-    assert_true(pr_snapshot_reserve(&s, 1, 0));
-    s.member_count = 1;
-    s.members[0] = (struct pr_member){.pid = 1};
+    struct pr_entity *e = only_member(&set, &s);
     s.value[METRIC_FDS] = s.value[METRIC_MEM_RATIO] = s.value[METRIC_CTX_VOLUNTARY] = 9;
     for (int sample = 1; sample <= 6; sample++) { /* three are of before, then one is of now */
         e->aged = sample != 4;
@@ -171,10 +176,8 @@ static void test_average_of_who_was_away(void **state)
     (void)state;
     static struct pr_average a;
     struct pr_entities set = {.with_mean = true};
-    struct pr_entity *e = pr_entities_add(&set, 1, 1);
     struct proctor_snapshot s = sample_of(10, 1);
-    assert_true(pr_snapshot_reserve(&s, 1, 0));
-    s.members[0] = (struct pr_member){.pid = 1};
+    struct pr_entity *e = only_member(&set, &s);
     for (int sample = 1; sample <= 6; sample++) {
         e->left = sample == 2 || sample == 3;
         e->value[METRIC_MEM_RSS] = sample == 1 ? 1000 : sample;

@@ -549,14 +549,20 @@ static void test_in_a_crowd_stat_comes_first(void **state)
     assert_exactly(e->value[METRIC_IO_WCHAR], before + TICKS * 10000.0);
 }
 
-/* Whoever has not had his turn when it is no crowd any more has it in one turn more. */
-static void test_rates_of_io_when_a_crowd_has_gone(void **state)
+/* For a turn of I/O, which is four ticks, and a part of the next. */
+static void be_a_crowd(void)
 {
-    (void)state;
     r.s.step = NS_PER_S;
     make_crowd();
     for (int i = 0; i < 7; i++)
         recording_tick(&r);
+}
+
+/* Whoever has not had his turn when it is no crowd any more has it in one turn more. */
+static void test_rates_of_io_when_a_crowd_has_gone(void **state)
+{
+    (void)state;
+    be_a_crowd();
     r.s.host.hold_limit = 1000;
     for (int i = 0; i < 4; i++) {
         recording_tick(&r);
@@ -579,10 +585,7 @@ static void test_rates_of_io_when_a_crowd_has_gone(void **state)
 static void test_no_rate_of_io_at_the_end_of_a_part_of_a_turn(void **state)
 {
     (void)state;
-    r.s.step = NS_PER_S;
-    make_crowd();
-    for (int i = 0; i < 7; i++)
-        recording_tick(&r);
+    be_a_crowd();
     assert_false(isnan(value_of(&r, IO_WRITE_RATE)));
     pr_session_end(&r.s);
     assert_absent(value_of(&r, IO_WRITE_RATE));
