@@ -12,8 +12,9 @@
 #define SPARE      64  /* descriptors that are not for members, in a crowd */
 #define TURN_LEAST 2.0 /* turns in a second, and one at a tick while there is budget */
 #define SIZE_TIME                                                                                  \
-    (4 * NS_PER_S) /* a size is looked at though nothing tells of another; crowds: I/O */
-#define REST_TIME (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
+    (4 * NS_PER_S)   /* a size is looked at though nothing tells of another; crowds: I/O */
+#define REST_TIMES 2 /* as long for one that rests: only others can change its size */
+#define REST_TIME  (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
 
 #define HUGE_PAGE   (2 << 20)  /* the most that one fault brings */
 #define MARK_MISSED (64 << 20) /* bytes that a high-water mark may lack, for SIZE_TIME */
@@ -62,10 +63,12 @@ static int64_t rest_time(const struct pr_entity *e)
     return REST_TIME + e->pid % 64 * NS_PER_S;
 }
 
-static bool is_due(const struct pr_session *s, const struct pr_tick *t, const struct pr_entity *e)
+/* longer: so many times as others it can wait. */
+static bool is_due(const struct pr_session *s, const struct pr_tick *t, const struct pr_entity *e,
+                   unsigned longer)
 {
-    return ((unsigned long)e->pid + s->taken) % s->turns.sizes == 0 ||
-           t->now - e->sized_at >= 2 * SIZE_TIME;
+    return ((unsigned long)e->pid + s->taken) % (s->turns.sizes * longer) == 0 ||
+           t->now - e->sized_at >= 2 * longer * SIZE_TIME;
 }
 
 enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
@@ -79,7 +82,7 @@ enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
     bool young = e->looks < LOOKS_YOUNG && is_power_of_two(e->looks);
     if ((ran && young) || (has_turn(s, k) && (changed || age >= rest_time(e))))
         return DEPTH_ALL;
-    bool due = is_due(s, t, e);
+    bool due = is_due(s, t, e, ran || e->io_old ? 1 : REST_TIMES);
     if (ran && (e->awaited || (due && s->turns.crowd))) /* else stat tells, and its turn comes */
         return DEPTH_USE;
     if (ran)

@@ -2,7 +2,7 @@
 /* Reading the members. A process that has not run since it was read last is as it was: its CPU
  * clock says so in a third of a microsecond, and its times, faults, I/O and descriptors are not
  * read again. (Of the process that we are in: without us.) What others can do to it, as the kernel
- * does when it takes pages away, is looked at every four seconds: its size. Of those that run,
+ * does when it takes pages away, is looked at every eight seconds: its size. Of those that run,
  * times, faults and I/O are read at each tick, the size where faults or stat tell of another, and
  * the rest in turn; a small job has its turn at each tick that the budget leaves room for. What may
  * have changed since it was read is `aged`.

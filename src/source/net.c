@@ -21,7 +21,8 @@
 #define DUMP_LEAST     (NS_PER_S / 10 * 9 / 10) /* ten times a second; the timer may be early */
 #define DUMP_MOST      NS_PER_S
 #define COUNT_MOST     (NS_PER_S / 4)  /* while nobody of the job runs */
-#define IDLE_MOST      (10 * NS_PER_S) /* however little there is to see */
+#define IDLE_MOST      (10 * NS_PER_S) /* however little there is to see, */
+#define ASLEEP_MOST    (30 * NS_PER_S) /* and while nobody of the job runs */
 #define SPARING        200             /* without budget it takes one part in so many of the time */
 #define IDLE           1000            /* while the job has no socket: one part in so many */
 #define FAMILIES       2
@@ -34,7 +35,8 @@ struct pr_net {
     int counts[FAMILIES]; /* held: how many TCP sockets there are, by family; -1 for none */
     uint64_t count;       /* that, at the last dump */
     bool closed;          /* some, since then */
-    bool stirred;         /* somebody of the job has run since they were counted, */
+    bool asleep;          /* nobody of the job has run since the sample before */
+    bool stirred;         /* somebody has since they were counted, */
     int64_t counted_at;   /* which was then */
     bool by_family;       /* the kernel does not give both at once */
     struct pr_net_table table;
@@ -160,7 +162,8 @@ static uint64_t count_sockets(struct pr_net *n, const struct pr_tick *t)
 static bool is_due(struct pr_net *n, const struct pr_tick *t, bool may_spend, bool last)
 {
     int64_t since = t->now - n->dumped_at;
-    bool idle = !has_sockets(n), late = since >= (idle ? IDLE_MOST : DUMP_MOST);
+    bool idle = !has_sockets(n);
+    bool late = since >= (!idle ? DUMP_MOST : n->asleep ? ASLEEP_MOST : IDLE_MOST);
     int sparing = idle ? IDLE : may_spend ? 0 : SPARING;
     bool due =
         last || late || n->lost_events || (since >= DUMP_LEAST && since >= sparing * n->cost);
@@ -211,7 +214,8 @@ void pr_net_read(struct pr_net *n, struct pr_entities *set, const struct pr_tick
     if (n->dumps < 0)
         return;
     n->table.reading++;
-    n->stirred |= !set->still;
+    n->asleep = set->still;
+    n->stirred |= !n->asleep;
     if (last)
         n->search.cost = 0; /* it cannot wait for its time */
     hear(n, set);

@@ -278,7 +278,14 @@ static void test_the_size_of_who_sleeps_is_looked_at(void **state)
     r.s.allowance = -(int64_t)1e15; /* it is nobody's turn */
     r.s.turns.owed = 0;
     e->value[METRIC_MEM_RSS] = size + 8192; /* as if pages had been taken since */
-    e->sized_at -= 8 * NS_PER_S;
+    r.s.step = NS_PER_S;
+    for (int i = 0; i < 8; i++) /* at one of eight samples, one a second */
+        recording_tick(&r);
+    assert_exactly(e->value[METRIC_MEM_RSS], size);
+    assert_int_equal(e->refreshed_at, full);
+    e->value[METRIC_MEM_RSS] = size + 8192;
+    r.s.step = NS_PER_MS; /* so many samples that it is not among them */
+    e->sized_at -= 16 * NS_PER_S;
     recording_tick(&r);
     assert_exactly(e->value[METRIC_MEM_RSS], size);
     assert_int_equal(e->refreshed_at, full);
