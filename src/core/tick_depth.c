@@ -12,9 +12,9 @@
 #define SPARE      64  /* descriptors that are not for members, in a crowd */
 #define TURN_LEAST 2.0 /* turns in a second, and one at a tick while there is budget */
 #define SIZE_TIME                                                                                  \
-    (4 * NS_PER_S)   /* a size is looked at though nothing tells of another; crowds: I/O */
-#define REST_TIMES 2 /* as long for one that rests: only others can change its size */
-#define REST_TIME  (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
+    (4 * NS_PER_S) /* a size is looked at though nothing tells of another; crowds: I/O */
+#define IDLE_TIME (8 * NS_PER_S)  /* the same of one that rests: only others can change it */
+#define REST_TIME (64 * NS_PER_S) /* after which one that has not run is read nevertheless */
 
 #define HUGE_PAGE   (2 << 20)  /* the most that one fault brings */
 #define MARK_MISSED (64 << 20) /* bytes that a high-water mark may lack, for SIZE_TIME */
@@ -63,12 +63,12 @@ static int64_t rest_time(const struct pr_entity *e)
     return REST_TIME + e->pid % 64 * NS_PER_S;
 }
 
-/* longer: so many times as others it can wait. */
 static bool is_due(const struct pr_session *s, const struct pr_tick *t, const struct pr_entity *e,
-                   unsigned longer)
+                   bool rests)
 {
-    return ((unsigned long)e->pid + s->taken) % (s->turns.sizes * longer) == 0 ||
-           t->now - e->sized_at >= 2 * longer * SIZE_TIME;
+    unsigned long ticks = rests ? s->turns.idle_sizes : s->turns.sizes;
+    return ((unsigned long)e->pid + s->taken) % ticks == 0 ||
+           t->now - e->sized_at >= 2 * (rests ? IDLE_TIME : SIZE_TIME);
 }
 
 enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
@@ -82,7 +82,7 @@ enum pr_depth pr_depth_of(const struct pr_session *s, const struct pr_tick *t,
     bool young = e->looks < LOOKS_YOUNG && is_power_of_two(e->looks);
     if ((ran && young) || (has_turn(s, k) && (changed || age >= rest_time(e))))
         return DEPTH_ALL;
-    bool due = is_due(s, t, e, ran || e->io_old ? 1 : REST_TIMES);
+    bool due = is_due(s, t, e, !ran && !e->io_old);
     if (ran && (e->awaited || (due && s->turns.crowd))) /* else stat tells, and its turn comes */
         return DEPTH_USE;
     if (ran)
@@ -104,6 +104,11 @@ bool pr_depth_wants_mark(const struct pr_session *s, const struct pr_tick *t,
     return !(raised < e->value[METRIC_MEM_RSS] / 100) && !waits;
 }
 
+static unsigned long ticks_in(const struct pr_session *s, int64_t time)
+{
+    return s->step < time ? (unsigned long)(time / s->step) : 1;
+}
+
 /* Turns go round: so many at a tick that all have had one in time. */
 void pr_depth_turns(struct pr_session *s)
 {
@@ -116,7 +121,8 @@ void pr_depth_turns(struct pr_session *s)
     turns->owed += fmax(s->allowance >= 0, passed * fmax(TURN_LEAST, (double)count / all));
     turns->count = (size_t)fmin((double)count, floor(turns->owed));
     turns->owed -= floor(turns->owed);
-    turns->sizes = s->step < SIZE_TIME ? (unsigned long)(SIZE_TIME / s->step) : 1;
+    turns->sizes = ticks_in(s, SIZE_TIME);
+    turns->idle_sizes = ticks_in(s, IDLE_TIME);
     turns->lost = false;
     h->others_limit =
         turns->crowd ? (int)fmax(0, h->hold_limit - (double)count - SPARE) : h->hold_limit;

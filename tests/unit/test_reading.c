@@ -283,6 +283,12 @@ static void test_the_size_of_who_sleeps_is_looked_at(void **state)
         recording_tick(&r);
     assert_exactly(e->value[METRIC_MEM_RSS], size);
     assert_int_equal(e->refreshed_at, full);
+    r.s.step = 10 * NS_PER_S; /* seldom: at each sample */
+    for (int i = 0; i < 2; i++) {
+        e->value[METRIC_MEM_RSS] = size + 8192;
+        recording_tick(&r);
+        assert_exactly(e->value[METRIC_MEM_RSS], size);
+    }
     e->value[METRIC_MEM_RSS] = size + 8192;
     r.s.step = NS_PER_MS; /* so many samples that it is not among them */
     e->sized_at -= 16 * NS_PER_S;
