@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor_cli import finish, problems, read_csv, skip_visibly, wait_until
+from proctor_cli import finish, numbers, problems, read_csv, skip_visibly, wait_until
+from test_floor import traced
 from test_limits import own_group
 
 BURN = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
@@ -97,6 +98,24 @@ def test_it_ends_when_the_group_has_become_empty(proctor, make_group):
     assert summary["run"]["target"] == f"cgroup {group.path}"
     assert summary["processes"]["seen"] >= 2 and summary["metrics"]["cpu.time"]["total"] > 0.05
     assert summary["metrics"]["procs"]["peak"] >= 2 and summary["left_running"] == []
+
+
+def test_members_come_from_the_group(proctor, make_group):
+    """A sample asks the group who is in it, searches /proc for nobody, and reads nobody who has not run."""
+    group = make_group("memory")
+    group.start(proctor, "for i in $(seq 50); do sleep 60 & done; wait")
+    process = attach(proctor, group.path, "--no-record", "--no-pss")
+    csv = proctor.work / "a.csv"
+    wait_until(lambda: csv.exists() and max(numbers(read_csv(csv), "procs"), default=0) == 51, "all to be found")
+    time.sleep(2)
+    before = len(read_csv(csv))
+    lines = traced(process, 2, "pread64,getdents64", "-y")
+    samples = len(read_csv(csv)) - before
+    asked, listed, of_processes = ([line for line in lines if re.search(call, line)] for call in (
+        r"pread64\(\d+<.*/cgroup\.procs>", r"getdents64\(\d+</proc>", r"pread64\(\d+</proc/\d+/(stat|statm|io)>"))
+    assert samples >= 10 and samples <= len(asked) <= 2 * samples + 4, (len(asked), samples)
+    assert len(listed) <= 2, listed
+    assert len(of_processes) < samples * 51 * 3 / 6, (len(of_processes), samples)
 
 
 def test_it_may_start_empty(proctor, make_group):

@@ -274,8 +274,11 @@ def test_forks_do_not_make_the_others_dear(proctor):
     process = proctor.start("run", "-q", "--no-record", "--no-pss", "-i", "50ms", "--csv", "a.csv", "sleep", "60")
     forks = proctor.other(["sh", "-c", "while :; do /bin/true; sleep 0.02; done"])
     time.sleep(1.5)
-    lines = traced(process, 3, "getdents64")
+    before = len(read_csv(proctor.work / "a.csv"))
+    lines = traced(process, 3, "getdents64,pread64", "-y")
+    samples = len(read_csv(proctor.work / "a.csv")) - before
     forks.kill()
     process.terminate()
     process.wait(20)
+    assert samples >= 10 and any("/loadavg>" in line for line in lines), "it was asked whether somebody forked"
     assert len([line for line in lines if "getdents64(" in line]) <= 8 * SLACK, "not at each sample"

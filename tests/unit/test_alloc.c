@@ -162,6 +162,19 @@ static void test_a_steady_family(void **state)
     check(NULL);
 }
 
+/* Files are asked again, others listed and spaces counted every four to ten seconds. */
+static void wait_a_little(int tick)
+{
+    (void)tick;
+    usleep(60000);
+}
+
+static void test_what_comes_seldom(void **state)
+{
+    (void)state;
+    check(wait_a_little);
+}
+
 static void change_one(int tick)
 {
     int i = tick % FAMILY;
@@ -249,9 +262,13 @@ static void test_with_streams(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_steady_family), TEST(test_coming_and_going),
-        TEST(test_with_averages),   TEST(test_at_the_limit_of_descriptors),
-        TEST(test_with_names),      TEST(test_inside_phases),
+        TEST(test_a_steady_family),
+        TEST(test_what_comes_seldom),
+        TEST(test_coming_and_going),
+        TEST(test_with_averages),
+        TEST(test_at_the_limit_of_descriptors),
+        TEST(test_with_names),
+        TEST(test_inside_phases),
         TEST(test_with_streams),
     };
     return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
