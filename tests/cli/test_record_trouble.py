@@ -127,8 +127,12 @@ def test_a_killed_recorder_leaves_all_but_the_sample_it_was_taking(proctor):
 def test_a_killed_recorder_leaves_phases_and_marks(proctor):
     path = proctor.work / "a.proctor"
     process, job = record(proctor, path)
-    env = {line.partition("=")[0]: line.partition("=")[2] for line in
-           open(f"/proc/{job}/environ").read().split("\0") if line.startswith("PROCTOR_")}
+
+    def environment():  # in the middle of exec there is none
+        lines = open(f"/proc/{job}/environ").read().split("\0")
+        return {line.partition("=")[0]: line.partition("=")[2] for line in lines if line.startswith("PROCTOR_")}
+
+    env = wait_until(environment, "the variables of the job")
     for words in (["phase", "begin", "load"], ["mark", "hello", "a=1"]):
         assert proctor(*words, env=env).returncode == 0
     wait_until(lambda: query(path, "SELECT count(*) FROM events WHERE event = 'mark'") == [1] if samples(path) else 0,
