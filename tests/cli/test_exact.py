@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -32,10 +33,16 @@ def own_v2():
     return Path(mount.group(2)) / path.split(":", 2)[2].lstrip("/")
 
 
+def owners(path):
+    """Of a group and of those around it: what a run inside of another leaves, that one removes."""
+    return [int(part.split("-")[1]) for part in path.parts if fnmatch(part, OURS)]
+
+
 def groups():
     """All groups that a run has made and not removed before it ended. Others may run beside us."""
-    found = {p for top in (own_v2(), *map(own_group, ("cpuacct", "memory", "pids"))) if top for p in top.rglob(OURS)}
-    return {p for p in found if not is_alive(int(p.name.split("-")[1])) and p.exists()}
+    tops = filter(None, (own_v2(), *map(own_group, ("cpuacct", "memory", "pids"))))
+    found = [(p, owners(p.relative_to(top))) for top in tops for p in top.rglob(OURS)]
+    return {p for p, pids in found if not any(map(is_alive, pids)) and p.exists()}
 
 
 def group_of(pid, controller=""):
@@ -50,8 +57,7 @@ def group_of(pid, controller=""):
 def nothing_is_left():
     before = groups()
     yield
-    # What a test beside us kills leaves groups for the next run to remove.
-    wait_until(lambda: groups() <= before, "the groups to be removed")
+    assert groups() <= before
 
 
 @pytest.fixture
